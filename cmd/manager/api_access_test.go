@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -138,6 +139,33 @@ func rightsOfCallers(t *testing.T) {
 		})
 	}
 	w.logsAreForThoseWhoMayReadThem(here, tokens["editor"], w.account("reader", "vernier-view", "system:aggregate-to-view"))
+	w.nodesAreForThoseWhoMayListThem(tokens["viewer"])
+}
+
+// The viewer may list nodes once a role of the cluster is bound to its account.
+func (w *world) nodesAreForThoseWhoMayListThem(viewer string) {
+	w.t.Helper()
+	c := vernierv1.NewDashboardServiceClient(&http.Client{Transport: bearer{viewer, http.DefaultTransport}}, w.api)
+	if got, err := c.ListDevices(w.t.Context(), &vernierv1.ListDevicesRequest{}); err != nil || !strings.Contains(got.GetHidden(), "may not list nodes") {
+		w.t.Errorf("before it may: %v, %v", got, err)
+	}
+	name := "nodes-" + w.namespace
+	for _, o := range []ctrlclient.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.namespace, Name: "viewer"}}},
+	} {
+		if err := w.client.Create(w.t.Context(), o); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.eventually("the viewer sees nodes", func() string {
+		got, err := c.ListDevices(w.t.Context(), &vernierv1.ListDevicesRequest{})
+		if err != nil {
+			return err.Error()
+		}
+		return got.GetHidden()
+	})
 }
 
 // logsAreForThoseWhoMayReadThem asks for the log of a pod that no node runs, which is

@@ -108,6 +108,8 @@ type service struct {
 	kept    keptCurves
 	studies *cache.LRUExpireCache // of *analyzed by analyzedKey
 	alerted *cache.LRUExpireCache // of []*vernierv1.Alert by alertedKey
+	// machines holds the nodes of the cluster, a []corev1.Node.
+	machines *cache.LRUExpireCache
 	// analyzing and sharing hold those that are at work on an analysis or a shared file.
 	analyzing, sharing chan struct{}
 	patience           time.Duration // with those who read streams
@@ -118,7 +120,7 @@ const waitingRooms = 64
 
 func newService(c Config) *service {
 	s := &service{Config: c, seed: maphash.MakeSeed(), patience: sendPatience, seriesPatience: seriesPatience,
-		studies: cache.NewLRUExpireCache(mostAnalyzed), alerted: cache.NewLRUExpireCache(mostAlerted),
+		studies: cache.NewLRUExpireCache(mostAnalyzed), alerted: cache.NewLRUExpireCache(mostAlerted), machines: cache.NewLRUExpireCache(1),
 		analyzing: make(chan struct{}, 2), sharing: make(chan struct{}, 2)}
 	for i := range s.freed {
 		s.freed[i] = make(chan struct{})

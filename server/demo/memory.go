@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,14 +64,18 @@ func (m memory) Get(_ context.Context, key client.ObjectKey, into client.Object,
 }
 
 // List implements client.Reader. What it hands out is shared; of what a demo does not
-// have, such as pods, there is none.
+// have, such as events, there is none. A single trial has no pods: they have no logs.
 func (m memory) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(options)
 	m.demo.mu.RLock()
 	defer m.demo.mu.RUnlock()
-	if into, ok := into.(*metav1.PartialObjectMetadataList); ok {
+	switch into := into.(type) {
+	case *metav1.PartialObjectMetadataList:
 		into.Items = namespaces()
+		return nil
+	case *corev1.NodeList:
+		into.Items = nodes()
 		return nil
 	}
 	for _, e := range m.demo.experiments {
@@ -87,6 +92,10 @@ func (m memory) List(_ context.Context, into client.ObjectList, options ...clien
 			into.Items = slices.Grow(into.Items, len(e.trials))
 			for _, t := range e.trials {
 				into.Items = append(into.Items, *t)
+			}
+		case *corev1.PodList:
+			if o.LabelSelector != nil && o.LabelSelector.String() == v1beta1.LabelTrial {
+				into.Items = append(into.Items, e.pods()...)
 			}
 		}
 	}

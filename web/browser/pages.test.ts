@@ -194,6 +194,14 @@ describe.skipIf(missing)("the dashboard", () => {
     await p.getByRole("button", { name: "Alerts: none new" }).waitFor();
   });
 
+  it("shows on which GPUs trials run, and which wait for one", async () => {
+    const p = await visit("/cluster"), gpus = p.getByRole("region", { name: "GPUs", exact: true });
+    await gpus.getByRole("img", { name: /^[1-8] of 8 in use$/ }).first().waitFor();
+    const trial = gpus.getByRole("link", { name: /^resnet-cifar100-/ }).first(), name = await trial.innerText();
+    await trial.click();
+    await p.waitForURL((u) => u.pathname.endsWith(`/trials/${name}`));
+  });
+
   for (const dark of [false, true]) {
     for (const path of ["/", experiment, `${experiment}/trials?q=state%3Drunning`, `${experiment}/analysis`, `${ended}/trials/resnet-baseline-0042`, `${ended}/compare?s=3,17,42`, "/new", "/cluster", "/#token=wrong"]) {
       it(`has nothing that axe finds: ${path} ${dark ? "dark" : "light"}`, async () => {

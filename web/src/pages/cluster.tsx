@@ -6,6 +6,7 @@ import { watch } from "../api/live";
 import type { Algorithm, GetServerResponse } from "../api/gen/vernier/v1/dashboard_pb";
 import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
 import { pathOf, placeOf, specOf, stateOf } from "../data/experiment";
+import { DevicesPanel } from "../panels/devices";
 import { href } from "../router";
 import { Failure, Skeleton, StateMark } from "../ui/ui";
 import { Progress } from "./experiments";
@@ -60,6 +61,7 @@ export function Cluster() {
               <tbody>{failing.map((e) => <tr key={e.name}><td><a class="name" href={href(`${pathOf(placeOf(e.name))}/trials?q=state%3Dfailed`)}>{placeOf(e.name).experiment}</a></td><td class="num">{e.trialsFailed}</td><td class="wrap muted">{stateOf(e) === "running" ? "it goes on" : e.message}</td></tr>)}</tbody></table>
           )}
         </section>
+        <DevicesPanel />
         <section class="panel wide" aria-label="Algorithms"><header class="panel-head"><h2>Algorithms</h2><span class="note">all run in the manager: no pods</span></header>
           {algorithms.value.length === 0 ? <p class="note pad">The server does not list them.</p> : (
             <table class="grid"><tbody>{algorithms.value.map((a) => <tr key={a.name}><td class="name" style={{ width: "180px" }}>{a.name}</td><td class="wrap muted">{a.title}</td></tr>)}</tbody></table>

@@ -38,6 +38,9 @@ const (
 	// DashboardServiceListNamespacesProcedure is the fully-qualified name of the DashboardService's
 	// ListNamespaces RPC.
 	DashboardServiceListNamespacesProcedure = "/vernier.v1.DashboardService/ListNamespaces"
+	// DashboardServiceListDevicesProcedure is the fully-qualified name of the DashboardService's
+	// ListDevices RPC.
+	DashboardServiceListDevicesProcedure = "/vernier.v1.DashboardService/ListDevices"
 	// DashboardServiceListAlertsProcedure is the fully-qualified name of the DashboardService's
 	// ListAlerts RPC.
 	DashboardServiceListAlertsProcedure = "/vernier.v1.DashboardService/ListAlerts"
@@ -81,6 +84,10 @@ type DashboardServiceClient interface {
 	GetServer(context.Context, *GetServerRequest) (*GetServerResponse, error)
 	// ListNamespaces lists the namespaces whose experiments the caller may list.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
+	// ListDevices lists the extended resources of nodes, such as nvidia.com/gpu: how many
+	// there are, and which trials hold them or wait for them. It tells of the trials that
+	// the caller may list.
+	ListDevices(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error)
 	// ListAlerts lists what happened lately in the experiments of all namespaces whose
 	// experiments and trials the caller may list: trials that diverged, experiments that stalled,
 	// reached their goal, ended or failed.
@@ -139,6 +146,12 @@ func NewDashboardServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			httpClient,
 			baseURL+DashboardServiceListNamespacesProcedure,
 			connect.WithSchema(dashboardServiceMethods.ByName("ListNamespaces")),
+			connect.WithClientOptions(opts...),
+		),
+		listDevices: connect.NewClient[ListDevicesRequest, ListDevicesResponse](
+			httpClient,
+			baseURL+DashboardServiceListDevicesProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("ListDevices")),
 			connect.WithClientOptions(opts...),
 		),
 		listAlerts: connect.NewClient[ListAlertsRequest, ListAlertsResponse](
@@ -220,6 +233,7 @@ func NewDashboardServiceClient(httpClient connect.HTTPClient, baseURL string, op
 type dashboardServiceClient struct {
 	getServer         *connect.Client[GetServerRequest, GetServerResponse]
 	listNamespaces    *connect.Client[ListNamespacesRequest, ListNamespacesResponse]
+	listDevices       *connect.Client[ListDevicesRequest, ListDevicesResponse]
 	listAlerts        *connect.Client[ListAlertsRequest, ListAlertsResponse]
 	listTrialColumns  *connect.Client[ListTrialColumnsRequest, TrialColumns]
 	getSeries         *connect.Client[GetSeriesRequest, GetSeriesResponse]
@@ -246,6 +260,15 @@ func (c *dashboardServiceClient) GetServer(ctx context.Context, req *GetServerRe
 // ListNamespaces calls vernier.v1.DashboardService.ListNamespaces.
 func (c *dashboardServiceClient) ListNamespaces(ctx context.Context, req *ListNamespacesRequest) (*ListNamespacesResponse, error) {
 	response, err := c.listNamespaces.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListDevices calls vernier.v1.DashboardService.ListDevices.
+func (c *dashboardServiceClient) ListDevices(ctx context.Context, req *ListDevicesRequest) (*ListDevicesResponse, error) {
+	response, err := c.listDevices.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -354,6 +377,10 @@ type DashboardServiceHandler interface {
 	GetServer(context.Context, *GetServerRequest) (*GetServerResponse, error)
 	// ListNamespaces lists the namespaces whose experiments the caller may list.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
+	// ListDevices lists the extended resources of nodes, such as nvidia.com/gpu: how many
+	// there are, and which trials hold them or wait for them. It tells of the trials that
+	// the caller may list.
+	ListDevices(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error)
 	// ListAlerts lists what happened lately in the experiments of all namespaces whose
 	// experiments and trials the caller may list: trials that diverged, experiments that stalled,
 	// reached their goal, ended or failed.
@@ -408,6 +435,12 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 		DashboardServiceListNamespacesProcedure,
 		svc.ListNamespaces,
 		connect.WithSchema(dashboardServiceMethods.ByName("ListNamespaces")),
+		connect.WithHandlerOptions(opts...),
+	)
+	dashboardServiceListDevicesHandler := connect.NewUnaryHandlerSimple(
+		DashboardServiceListDevicesProcedure,
+		svc.ListDevices,
+		connect.WithSchema(dashboardServiceMethods.ByName("ListDevices")),
 		connect.WithHandlerOptions(opts...),
 	)
 	dashboardServiceListAlertsHandler := connect.NewUnaryHandlerSimple(
@@ -488,6 +521,8 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 			dashboardServiceGetServerHandler.ServeHTTP(w, r)
 		case DashboardServiceListNamespacesProcedure:
 			dashboardServiceListNamespacesHandler.ServeHTTP(w, r)
+		case DashboardServiceListDevicesProcedure:
+			dashboardServiceListDevicesHandler.ServeHTTP(w, r)
 		case DashboardServiceListAlertsProcedure:
 			dashboardServiceListAlertsHandler.ServeHTTP(w, r)
 		case DashboardServiceListTrialColumnsProcedure:
@@ -527,6 +562,10 @@ func (UnimplementedDashboardServiceHandler) GetServer(context.Context, *GetServe
 
 func (UnimplementedDashboardServiceHandler) ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ListNamespaces is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) ListDevices(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ListDevices is not implemented"))
 }
 
 func (UnimplementedDashboardServiceHandler) ListAlerts(context.Context, *ListAlertsRequest) (*ListAlertsResponse, error) {

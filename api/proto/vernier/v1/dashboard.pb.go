@@ -72,7 +72,7 @@ func (x GetSeriesRequest_Axis) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use GetSeriesRequest_Axis.Descriptor instead.
 func (GetSeriesRequest_Axis) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{11, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type AnalyzeRequest_Importance_Method int32
@@ -123,7 +123,7 @@ func (x AnalyzeRequest_Importance_Method) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AnalyzeRequest_Importance_Method.Descriptor instead.
 func (AnalyzeRequest_Importance_Method) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 0, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30, 0, 0}
 }
 
 type GetServerRequest struct {
@@ -304,6 +304,196 @@ func (x *ListNamespacesResponse) GetNamespaces() []string {
 	return nil
 }
 
+type ListDevicesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDevicesRequest) Reset() {
+	*x = ListDevicesRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDevicesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDevicesRequest) ProtoMessage() {}
+
+func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDevicesRequest.ProtoReflect.Descriptor instead.
+func (*ListDevicesRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{4}
+}
+
+type ListDevicesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By node and resource.
+	Devices []*Devices `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
+	// Why it is not said how many there are; empty: it is.
+	Hidden        string `protobuf:"bytes,2,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDevicesResponse) Reset() {
+	*x = ListDevicesResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDevicesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDevicesResponse) ProtoMessage() {}
+
+func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDevicesResponse.ProtoReflect.Descriptor instead.
+func (*ListDevicesResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListDevicesResponse) GetDevices() []*Devices {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *ListDevicesResponse) GetHidden() string {
+	if x != nil {
+		return x.Hidden
+	}
+	return ""
+}
+
+// Devices are those of one extended resource on one node.
+type Devices struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: the pods wait for a node. '*': the nodes are hidden.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The node is ready and takes new pods.
+	Ready bool `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
+	// Such as nvidia.com/gpu.
+	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
+	// How many pods may have. 0: see hidden.
+	Allocatable int64 `protobuf:"varint,4,opt,name=allocatable,proto3" json:"allocatable,omitempty"`
+	// How many the pods of the trials hold or ask for.
+	Used int64 `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`
+	// namespaces/NAMESPACE/experiments/NAME/trials/TRIAL, in ascending order, at most 16.
+	Trials []string `protobuf:"bytes,6,rep,name=trials,proto3" json:"trials,omitempty"`
+	// Why the first pod waits.
+	Message       string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Devices) Reset() {
+	*x = Devices{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Devices) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Devices) ProtoMessage() {}
+
+func (x *Devices) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Devices.ProtoReflect.Descriptor instead.
+func (*Devices) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Devices) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Devices) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *Devices) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
+}
+
+func (x *Devices) GetAllocatable() int64 {
+	if x != nil {
+		return x.Allocatable
+	}
+	return 0
+}
+
+func (x *Devices) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *Devices) GetTrials() []string {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+func (x *Devices) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type ListAlertsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -312,7 +502,7 @@ type ListAlertsRequest struct {
 
 func (x *ListAlertsRequest) Reset() {
 	*x = ListAlertsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[4]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -324,7 +514,7 @@ func (x *ListAlertsRequest) String() string {
 func (*ListAlertsRequest) ProtoMessage() {}
 
 func (x *ListAlertsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[4]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -337,7 +527,7 @@ func (x *ListAlertsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAlertsRequest.ProtoReflect.Descriptor instead.
 func (*ListAlertsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{4}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{7}
 }
 
 type ListAlertsResponse struct {
@@ -350,7 +540,7 @@ type ListAlertsResponse struct {
 
 func (x *ListAlertsResponse) Reset() {
 	*x = ListAlertsResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[5]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -362,7 +552,7 @@ func (x *ListAlertsResponse) String() string {
 func (*ListAlertsResponse) ProtoMessage() {}
 
 func (x *ListAlertsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[5]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -375,7 +565,7 @@ func (x *ListAlertsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAlertsResponse.ProtoReflect.Descriptor instead.
 func (*ListAlertsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{5}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListAlertsResponse) GetAlerts() []*Alert {
@@ -406,7 +596,7 @@ type Alert struct {
 
 func (x *Alert) Reset() {
 	*x = Alert{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[6]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +608,7 @@ func (x *Alert) String() string {
 func (*Alert) ProtoMessage() {}
 
 func (x *Alert) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[6]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +621,7 @@ func (x *Alert) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alert.ProtoReflect.Descriptor instead.
 func (*Alert) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{6}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Alert) GetId() string {
@@ -495,7 +685,7 @@ type ListTrialColumnsRequest struct {
 
 func (x *ListTrialColumnsRequest) Reset() {
 	*x = ListTrialColumnsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[7]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +697,7 @@ func (x *ListTrialColumnsRequest) String() string {
 func (*ListTrialColumnsRequest) ProtoMessage() {}
 
 func (x *ListTrialColumnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[7]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +710,7 @@ func (x *ListTrialColumnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialColumnsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialColumnsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{7}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListTrialColumnsRequest) GetParent() string {
@@ -581,7 +771,7 @@ type TrialColumns struct {
 
 func (x *TrialColumns) Reset() {
 	*x = TrialColumns{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[8]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -593,7 +783,7 @@ func (x *TrialColumns) String() string {
 func (*TrialColumns) ProtoMessage() {}
 
 func (x *TrialColumns) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[8]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -606,7 +796,7 @@ func (x *TrialColumns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialColumns.ProtoReflect.Descriptor instead.
 func (*TrialColumns) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{8}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TrialColumns) GetRevision() string {
@@ -728,7 +918,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[9]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +930,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[9]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +943,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{9}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Column) GetName() string {
@@ -789,7 +979,7 @@ type TextColumn struct {
 
 func (x *TextColumn) Reset() {
 	*x = TextColumn{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[10]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +991,7 @@ func (x *TextColumn) String() string {
 func (*TextColumn) ProtoMessage() {}
 
 func (x *TextColumn) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[10]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +1004,7 @@ func (x *TextColumn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextColumn.ProtoReflect.Descriptor instead.
 func (*TextColumn) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{10}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TextColumn) GetTexts() []string {
@@ -852,7 +1042,7 @@ type GetSeriesRequest struct {
 
 func (x *GetSeriesRequest) Reset() {
 	*x = GetSeriesRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[11]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +1054,7 @@ func (x *GetSeriesRequest) String() string {
 func (*GetSeriesRequest) ProtoMessage() {}
 
 func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[11]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +1067,7 @@ func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSeriesRequest.ProtoReflect.Descriptor instead.
 func (*GetSeriesRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{11}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetSeriesRequest) GetParent() string {
@@ -941,7 +1131,7 @@ type GetSeriesResponse struct {
 
 func (x *GetSeriesResponse) Reset() {
 	*x = GetSeriesResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[12]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1143,7 @@ func (x *GetSeriesResponse) String() string {
 func (*GetSeriesResponse) ProtoMessage() {}
 
 func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[12]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1156,7 @@ func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSeriesResponse.ProtoReflect.Descriptor instead.
 func (*GetSeriesResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{12}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetSeriesResponse) GetSeries() []*Series {
@@ -1003,7 +1193,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[13]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1205,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[13]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1218,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{13}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Series) GetTrial() int32 {
@@ -1090,7 +1280,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[14]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1292,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[14]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1305,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{14}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchRequest) GetSubscriptions() []*Subscription {
@@ -1145,7 +1335,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1347,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1360,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{15}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Subscription) GetId() int32 {
@@ -1264,7 +1454,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1466,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1479,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchResponse) GetId() int32 {
@@ -1387,7 +1577,7 @@ type ExperimentChanges struct {
 
 func (x *ExperimentChanges) Reset() {
 	*x = ExperimentChanges{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1589,7 @@ func (x *ExperimentChanges) String() string {
 func (*ExperimentChanges) ProtoMessage() {}
 
 func (x *ExperimentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1602,7 @@ func (x *ExperimentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExperimentChanges.ProtoReflect.Descriptor instead.
 func (*ExperimentChanges) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{17}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExperimentChanges) GetRevision() string {
@@ -1460,7 +1650,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1662,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1675,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{18}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DescribeRequest) GetName() string {
@@ -1514,7 +1704,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1716,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1729,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DescribeResponse) GetWhy() string {
@@ -1606,7 +1796,7 @@ type ReadLogsRequest struct {
 
 func (x *ReadLogsRequest) Reset() {
 	*x = ReadLogsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1808,7 @@ func (x *ReadLogsRequest) String() string {
 func (*ReadLogsRequest) ProtoMessage() {}
 
 func (x *ReadLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1821,7 @@ func (x *ReadLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogsRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReadLogsRequest) GetName() string {
@@ -1695,7 +1885,7 @@ type ReadLogsResponse struct {
 
 func (x *ReadLogsResponse) Reset() {
 	*x = ReadLogsResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1897,7 @@ func (x *ReadLogsResponse) String() string {
 func (*ReadLogsResponse) ProtoMessage() {}
 
 func (x *ReadLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1910,7 @@ func (x *ReadLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogsResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{21}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReadLogsResponse) GetText() []byte {
@@ -1747,7 +1937,7 @@ type ListArtifactsRequest struct {
 
 func (x *ListArtifactsRequest) Reset() {
 	*x = ListArtifactsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1949,7 @@ func (x *ListArtifactsRequest) String() string {
 func (*ListArtifactsRequest) ProtoMessage() {}
 
 func (x *ListArtifactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1962,7 @@ func (x *ListArtifactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArtifactsRequest.ProtoReflect.Descriptor instead.
 func (*ListArtifactsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListArtifactsRequest) GetName() string {
@@ -1796,7 +1986,7 @@ type ListArtifactsResponse struct {
 
 func (x *ListArtifactsResponse) Reset() {
 	*x = ListArtifactsResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1998,7 @@ func (x *ListArtifactsResponse) String() string {
 func (*ListArtifactsResponse) ProtoMessage() {}
 
 func (x *ListArtifactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +2011,7 @@ func (x *ListArtifactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArtifactsResponse.ProtoReflect.Descriptor instead.
 func (*ListArtifactsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListArtifactsResponse) GetArtifacts() []*Artifact {
@@ -1858,7 +2048,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2060,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2073,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Artifact) GetPath() string {
@@ -1919,7 +2109,7 @@ type ReadArtifactRequest struct {
 
 func (x *ReadArtifactRequest) Reset() {
 	*x = ReadArtifactRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2121,7 @@ func (x *ReadArtifactRequest) String() string {
 func (*ReadArtifactRequest) ProtoMessage() {}
 
 func (x *ReadArtifactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2134,7 @@ func (x *ReadArtifactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadArtifactRequest.ProtoReflect.Descriptor instead.
 func (*ReadArtifactRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReadArtifactRequest) GetName() string {
@@ -1970,7 +2160,7 @@ type ReadArtifactResponse struct {
 
 func (x *ReadArtifactResponse) Reset() {
 	*x = ReadArtifactResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1982,7 +2172,7 @@ func (x *ReadArtifactResponse) String() string {
 func (*ReadArtifactResponse) ProtoMessage() {}
 
 func (x *ReadArtifactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1995,7 +2185,7 @@ func (x *ReadArtifactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadArtifactResponse.ProtoReflect.Descriptor instead.
 func (*ReadArtifactResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{26}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReadArtifactResponse) GetData() []byte {
@@ -2025,7 +2215,7 @@ type AnalyzeRequest struct {
 
 func (x *AnalyzeRequest) Reset() {
 	*x = AnalyzeRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2227,7 @@ func (x *AnalyzeRequest) String() string {
 func (*AnalyzeRequest) ProtoMessage() {}
 
 func (x *AnalyzeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2240,7 @@ func (x *AnalyzeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AnalyzeRequest) GetParent() string {
@@ -2171,7 +2361,7 @@ type AnalyzeResponse struct {
 
 func (x *AnalyzeResponse) Reset() {
 	*x = AnalyzeResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2373,7 @@ func (x *AnalyzeResponse) String() string {
 func (*AnalyzeResponse) ProtoMessage() {}
 
 func (x *AnalyzeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2386,7 @@ func (x *AnalyzeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AnalyzeResponse) GetResults() int32 {
@@ -2300,7 +2490,7 @@ type ListAlgorithmsRequest struct {
 
 func (x *ListAlgorithmsRequest) Reset() {
 	*x = ListAlgorithmsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2502,7 @@ func (x *ListAlgorithmsRequest) String() string {
 func (*ListAlgorithmsRequest) ProtoMessage() {}
 
 func (x *ListAlgorithmsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2515,7 @@ func (x *ListAlgorithmsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAlgorithmsRequest.ProtoReflect.Descriptor instead.
 func (*ListAlgorithmsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{29}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{32}
 }
 
 type ListAlgorithmsResponse struct {
@@ -2339,7 +2529,7 @@ type ListAlgorithmsResponse struct {
 
 func (x *ListAlgorithmsResponse) Reset() {
 	*x = ListAlgorithmsResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2541,7 @@ func (x *ListAlgorithmsResponse) String() string {
 func (*ListAlgorithmsResponse) ProtoMessage() {}
 
 func (x *ListAlgorithmsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2554,7 @@ func (x *ListAlgorithmsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAlgorithmsResponse.ProtoReflect.Descriptor instead.
 func (*ListAlgorithmsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListAlgorithmsResponse) GetAlgorithms() []*Algorithm {
@@ -2394,7 +2584,7 @@ type Algorithm struct {
 
 func (x *Algorithm) Reset() {
 	*x = Algorithm{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2406,7 +2596,7 @@ func (x *Algorithm) String() string {
 func (*Algorithm) ProtoMessage() {}
 
 func (x *Algorithm) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2419,7 +2609,7 @@ func (x *Algorithm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Algorithm.ProtoReflect.Descriptor instead.
 func (*Algorithm) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Algorithm) GetName() string {
@@ -2457,7 +2647,7 @@ type PreviewExperimentRequest struct {
 
 func (x *PreviewExperimentRequest) Reset() {
 	*x = PreviewExperimentRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2659,7 @@ func (x *PreviewExperimentRequest) String() string {
 func (*PreviewExperimentRequest) ProtoMessage() {}
 
 func (x *PreviewExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2672,7 @@ func (x *PreviewExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewExperimentRequest.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{32}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PreviewExperimentRequest) GetExperiment() *Experiment {
@@ -2533,7 +2723,7 @@ type PreviewExperimentResponse struct {
 
 func (x *PreviewExperimentResponse) Reset() {
 	*x = PreviewExperimentResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2735,7 @@ func (x *PreviewExperimentResponse) String() string {
 func (*PreviewExperimentResponse) ProtoMessage() {}
 
 func (x *PreviewExperimentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2748,7 @@ func (x *PreviewExperimentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewExperimentResponse.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PreviewExperimentResponse) GetExperiment() *Experiment {
@@ -2626,7 +2816,7 @@ type ShareExperimentRequest struct {
 
 func (x *ShareExperimentRequest) Reset() {
 	*x = ShareExperimentRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +2828,7 @@ func (x *ShareExperimentRequest) String() string {
 func (*ShareExperimentRequest) ProtoMessage() {}
 
 func (x *ShareExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +2841,7 @@ func (x *ShareExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareExperimentRequest.ProtoReflect.Descriptor instead.
 func (*ShareExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{34}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ShareExperimentRequest) GetParent() string {
@@ -2685,7 +2875,7 @@ type ShareExperimentResponse struct {
 
 func (x *ShareExperimentResponse) Reset() {
 	*x = ShareExperimentResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2887,7 @@ func (x *ShareExperimentResponse) String() string {
 func (*ShareExperimentResponse) ProtoMessage() {}
 
 func (x *ShareExperimentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2900,7 @@ func (x *ShareExperimentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareExperimentResponse.ProtoReflect.Descriptor instead.
 func (*ShareExperimentResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{35}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ShareExperimentResponse) GetPage() []byte {
@@ -2741,7 +2931,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +2943,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +2956,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{36}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Snapshot) GetTime() *timestamppb.Timestamp {
@@ -2835,7 +3025,7 @@ type WatchResponse_End struct {
 
 func (x *WatchResponse_End) Reset() {
 	*x = WatchResponse_End{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +3037,7 @@ func (x *WatchResponse_End) String() string {
 func (*WatchResponse_End) ProtoMessage() {}
 
 func (x *WatchResponse_End) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +3050,7 @@ func (x *WatchResponse_End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse_End.ProtoReflect.Descriptor instead.
 func (*WatchResponse_End) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 0}
 }
 
 func (x *WatchResponse_End) GetReason() string {
@@ -2890,7 +3080,7 @@ type DescribeResponse_Condition struct {
 
 func (x *DescribeResponse_Condition) Reset() {
 	*x = DescribeResponse_Condition{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2902,7 +3092,7 @@ func (x *DescribeResponse_Condition) String() string {
 func (*DescribeResponse_Condition) ProtoMessage() {}
 
 func (x *DescribeResponse_Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2915,7 +3105,7 @@ func (x *DescribeResponse_Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse_Condition.ProtoReflect.Descriptor instead.
 func (*DescribeResponse_Condition) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22, 0}
 }
 
 func (x *DescribeResponse_Condition) GetType() string {
@@ -2968,7 +3158,7 @@ type DescribeResponse_Event struct {
 
 func (x *DescribeResponse_Event) Reset() {
 	*x = DescribeResponse_Event{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3170,7 @@ func (x *DescribeResponse_Event) String() string {
 func (*DescribeResponse_Event) ProtoMessage() {}
 
 func (x *DescribeResponse_Event) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3183,7 @@ func (x *DescribeResponse_Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse_Event.ProtoReflect.Descriptor instead.
 func (*DescribeResponse_Event) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22, 1}
 }
 
 func (x *DescribeResponse_Event) GetObject() string {
@@ -3058,7 +3248,7 @@ type DescribeResponse_Pod struct {
 
 func (x *DescribeResponse_Pod) Reset() {
 	*x = DescribeResponse_Pod{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3070,7 +3260,7 @@ func (x *DescribeResponse_Pod) String() string {
 func (*DescribeResponse_Pod) ProtoMessage() {}
 
 func (x *DescribeResponse_Pod) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3083,7 +3273,7 @@ func (x *DescribeResponse_Pod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse_Pod.ProtoReflect.Descriptor instead.
 func (*DescribeResponse_Pod) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 2}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22, 2}
 }
 
 func (x *DescribeResponse_Pod) GetName() string {
@@ -3158,7 +3348,7 @@ type DescribeResponse_Container struct {
 
 func (x *DescribeResponse_Container) Reset() {
 	*x = DescribeResponse_Container{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3170,7 +3360,7 @@ func (x *DescribeResponse_Container) String() string {
 func (*DescribeResponse_Container) ProtoMessage() {}
 
 func (x *DescribeResponse_Container) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3183,7 +3373,7 @@ func (x *DescribeResponse_Container) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse_Container.ProtoReflect.Descriptor instead.
 func (*DescribeResponse_Container) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 3}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22, 3}
 }
 
 func (x *DescribeResponse_Container) GetName() string {
@@ -3239,7 +3429,7 @@ type AnalyzeRequest_Importance struct {
 
 func (x *AnalyzeRequest_Importance) Reset() {
 	*x = AnalyzeRequest_Importance{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3441,7 @@ func (x *AnalyzeRequest_Importance) String() string {
 func (*AnalyzeRequest_Importance) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Importance) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3454,7 @@ func (x *AnalyzeRequest_Importance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Importance.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Importance) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30, 0}
 }
 
 func (x *AnalyzeRequest_Importance) GetMethod() AnalyzeRequest_Importance_Method {
@@ -3283,7 +3473,7 @@ type AnalyzeRequest_Distribution struct {
 
 func (x *AnalyzeRequest_Distribution) Reset() {
 	*x = AnalyzeRequest_Distribution{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3485,7 @@ func (x *AnalyzeRequest_Distribution) String() string {
 func (*AnalyzeRequest_Distribution) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Distribution) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3498,7 @@ func (x *AnalyzeRequest_Distribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Distribution.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Distribution) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30, 1}
 }
 
 // The objective over two parameters, from the results near each point of a grid.
@@ -3324,7 +3514,7 @@ type AnalyzeRequest_Contour struct {
 
 func (x *AnalyzeRequest_Contour) Reset() {
 	*x = AnalyzeRequest_Contour{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[45]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3336,7 +3526,7 @@ func (x *AnalyzeRequest_Contour) String() string {
 func (*AnalyzeRequest_Contour) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Contour) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[45]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +3539,7 @@ func (x *AnalyzeRequest_Contour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Contour.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Contour) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 2}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30, 2}
 }
 
 func (x *AnalyzeRequest_Contour) GetX() string {
@@ -3385,7 +3575,7 @@ type AnalyzeRequest_Pareto struct {
 
 func (x *AnalyzeRequest_Pareto) Reset() {
 	*x = AnalyzeRequest_Pareto{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3397,7 +3587,7 @@ func (x *AnalyzeRequest_Pareto) String() string {
 func (*AnalyzeRequest_Pareto) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Pareto) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3410,7 +3600,7 @@ func (x *AnalyzeRequest_Pareto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Pareto.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Pareto) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 3}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30, 3}
 }
 
 func (x *AnalyzeRequest_Pareto) GetReference() []float64 {
@@ -3429,7 +3619,7 @@ type AnalyzeRequest_History struct {
 
 func (x *AnalyzeRequest_History) Reset() {
 	*x = AnalyzeRequest_History{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3441,7 +3631,7 @@ func (x *AnalyzeRequest_History) String() string {
 func (*AnalyzeRequest_History) ProtoMessage() {}
 
 func (x *AnalyzeRequest_History) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3454,7 +3644,7 @@ func (x *AnalyzeRequest_History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_History.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_History) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 4}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30, 4}
 }
 
 type AnalyzeResponse_Importance struct {
@@ -3471,7 +3661,7 @@ type AnalyzeResponse_Importance struct {
 
 func (x *AnalyzeResponse_Importance) Reset() {
 	*x = AnalyzeResponse_Importance{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3483,7 +3673,7 @@ func (x *AnalyzeResponse_Importance) String() string {
 func (*AnalyzeResponse_Importance) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Importance) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3496,7 +3686,7 @@ func (x *AnalyzeResponse_Importance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Importance.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Importance) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31, 0}
 }
 
 func (x *AnalyzeResponse_Importance) GetParameters() []string {
@@ -3532,7 +3722,7 @@ type AnalyzeResponse_Steps struct {
 
 func (x *AnalyzeResponse_Steps) Reset() {
 	*x = AnalyzeResponse_Steps{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3544,7 +3734,7 @@ func (x *AnalyzeResponse_Steps) String() string {
 func (*AnalyzeResponse_Steps) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Steps) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3557,7 +3747,7 @@ func (x *AnalyzeResponse_Steps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Steps.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Steps) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31, 1}
 }
 
 func (x *AnalyzeResponse_Steps) GetValue() []float64 {
@@ -3587,7 +3777,7 @@ type AnalyzeResponse_Contour struct {
 
 func (x *AnalyzeResponse_Contour) Reset() {
 	*x = AnalyzeResponse_Contour{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3599,7 +3789,7 @@ func (x *AnalyzeResponse_Contour) String() string {
 func (*AnalyzeResponse_Contour) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Contour) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3612,7 +3802,7 @@ func (x *AnalyzeResponse_Contour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Contour.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Contour) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 2}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31, 2}
 }
 
 func (x *AnalyzeResponse_Contour) GetX() *Column {
@@ -3650,7 +3840,7 @@ type AnalyzeResponse_Pareto struct {
 
 func (x *AnalyzeResponse_Pareto) Reset() {
 	*x = AnalyzeResponse_Pareto{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3662,7 +3852,7 @@ func (x *AnalyzeResponse_Pareto) String() string {
 func (*AnalyzeResponse_Pareto) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Pareto) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3675,7 +3865,7 @@ func (x *AnalyzeResponse_Pareto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Pareto.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Pareto) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 3}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31, 3}
 }
 
 func (x *AnalyzeResponse_Pareto) GetTrials() []int32 {
@@ -3718,7 +3908,7 @@ type Algorithm_Setting struct {
 
 func (x *Algorithm_Setting) Reset() {
 	*x = Algorithm_Setting{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3730,7 +3920,7 @@ func (x *Algorithm_Setting) String() string {
 func (*Algorithm_Setting) ProtoMessage() {}
 
 func (x *Algorithm_Setting) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3743,7 +3933,7 @@ func (x *Algorithm_Setting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Algorithm_Setting.ProtoReflect.Descriptor instead.
 func (*Algorithm_Setting) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{34, 0}
 }
 
 func (x *Algorithm_Setting) GetName() string {
@@ -3778,7 +3968,7 @@ type PreviewExperimentResponse_Problem struct {
 
 func (x *PreviewExperimentResponse_Problem) Reset() {
 	*x = PreviewExperimentResponse_Problem{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[53]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3790,7 +3980,7 @@ func (x *PreviewExperimentResponse_Problem) String() string {
 func (*PreviewExperimentResponse_Problem) ProtoMessage() {}
 
 func (x *PreviewExperimentResponse_Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[53]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3803,7 +3993,7 @@ func (x *PreviewExperimentResponse_Problem) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use PreviewExperimentResponse_Problem.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentResponse_Problem) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{36, 0}
 }
 
 func (x *PreviewExperimentResponse_Problem) GetField() string {
@@ -3832,7 +4022,7 @@ type Snapshot_Curves struct {
 
 func (x *Snapshot_Curves) Reset() {
 	*x = Snapshot_Curves{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[54]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3844,7 +4034,7 @@ func (x *Snapshot_Curves) String() string {
 func (*Snapshot_Curves) ProtoMessage() {}
 
 func (x *Snapshot_Curves) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[54]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3857,7 +4047,7 @@ func (x *Snapshot_Curves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot_Curves.ProtoReflect.Descriptor instead.
 func (*Snapshot_Curves) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{36, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{39, 0}
 }
 
 func (x *Snapshot_Curves) GetAxis() GetSeriesRequest_Axis {
@@ -3891,7 +4081,7 @@ type Snapshot_Answer struct {
 
 func (x *Snapshot_Answer) Reset() {
 	*x = Snapshot_Answer{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[55]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +4093,7 @@ func (x *Snapshot_Answer) String() string {
 func (*Snapshot_Answer) ProtoMessage() {}
 
 func (x *Snapshot_Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[55]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4106,7 @@ func (x *Snapshot_Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot_Answer.ProtoReflect.Descriptor instead.
 func (*Snapshot_Answer) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{36, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{39, 1}
 }
 
 func (x *Snapshot_Answer) GetRequest() *AnalyzeRequest {
@@ -3948,7 +4138,19 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x16ListNamespacesResponse\x12\x1e\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\tR\n" +
-	"namespaces\"\x13\n" +
+	"namespaces\"\x14\n" +
+	"\x12ListDevicesRequest\"\\\n" +
+	"\x13ListDevicesResponse\x12-\n" +
+	"\adevices\x18\x01 \x03(\v2\x13.vernier.v1.DevicesR\adevices\x12\x16\n" +
+	"\x06hidden\x18\x02 \x01(\tR\x06hidden\"\xb7\x01\n" +
+	"\aDevices\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
+	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x1a\n" +
+	"\bresource\x18\x03 \x01(\tR\bresource\x12 \n" +
+	"\vallocatable\x18\x04 \x01(\x03R\vallocatable\x12\x12\n" +
+	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
+	"\x06trials\x18\x06 \x03(\tR\x06trials\x12\x18\n" +
+	"\amessage\x18\a \x01(\tR\amessage\"\x13\n" +
 	"\x11ListAlertsRequest\"?\n" +
 	"\x12ListAlertsResponse\x12)\n" +
 	"\x06alerts\x18\x01 \x03(\v2\x11.vernier.v1.AlertR\x06alerts\"\xc9\x01\n" +
@@ -4231,10 +4433,11 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\bleft_out\x18\x03 \x03(\x05R\aleftOut\x1aw\n" +
 	"\x06Answer\x124\n" +
 	"\arequest\x18\x01 \x01(\v2\x1a.vernier.v1.AnalyzeRequestR\arequest\x127\n" +
-	"\bresponse\x18\x02 \x01(\v2\x1b.vernier.v1.AnalyzeResponseR\bresponse2\xf5\b\n" +
+	"\bresponse\x18\x02 \x01(\v2\x1b.vernier.v1.AnalyzeResponseR\bresponse2\xc5\t\n" +
 	"\x10DashboardService\x12H\n" +
 	"\tGetServer\x12\x1c.vernier.v1.GetServerRequest\x1a\x1d.vernier.v1.GetServerResponse\x12W\n" +
-	"\x0eListNamespaces\x12!.vernier.v1.ListNamespacesRequest\x1a\".vernier.v1.ListNamespacesResponse\x12K\n" +
+	"\x0eListNamespaces\x12!.vernier.v1.ListNamespacesRequest\x1a\".vernier.v1.ListNamespacesResponse\x12N\n" +
+	"\vListDevices\x12\x1e.vernier.v1.ListDevicesRequest\x1a\x1f.vernier.v1.ListDevicesResponse\x12K\n" +
 	"\n" +
 	"ListAlerts\x12\x1d.vernier.v1.ListAlertsRequest\x1a\x1e.vernier.v1.ListAlertsResponse\x12Q\n" +
 	"\x10ListTrialColumns\x12#.vernier.v1.ListTrialColumnsRequest\x1a\x18.vernier.v1.TrialColumns\x12H\n" +
@@ -4262,7 +4465,7 @@ func file_vernier_v1_dashboard_proto_rawDescGZIP() []byte {
 }
 
 var file_vernier_v1_dashboard_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_vernier_v1_dashboard_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_vernier_v1_dashboard_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_vernier_v1_dashboard_proto_goTypes = []any{
 	(GetSeriesRequest_Axis)(0),                // 0: vernier.v1.GetSeriesRequest.Axis
 	(AnalyzeRequest_Importance_Method)(0),     // 1: vernier.v1.AnalyzeRequest.Importance.Method
@@ -4270,158 +4473,164 @@ var file_vernier_v1_dashboard_proto_goTypes = []any{
 	(*GetServerResponse)(nil),                 // 3: vernier.v1.GetServerResponse
 	(*ListNamespacesRequest)(nil),             // 4: vernier.v1.ListNamespacesRequest
 	(*ListNamespacesResponse)(nil),            // 5: vernier.v1.ListNamespacesResponse
-	(*ListAlertsRequest)(nil),                 // 6: vernier.v1.ListAlertsRequest
-	(*ListAlertsResponse)(nil),                // 7: vernier.v1.ListAlertsResponse
-	(*Alert)(nil),                             // 8: vernier.v1.Alert
-	(*ListTrialColumnsRequest)(nil),           // 9: vernier.v1.ListTrialColumnsRequest
-	(*TrialColumns)(nil),                      // 10: vernier.v1.TrialColumns
-	(*Column)(nil),                            // 11: vernier.v1.Column
-	(*TextColumn)(nil),                        // 12: vernier.v1.TextColumn
-	(*GetSeriesRequest)(nil),                  // 13: vernier.v1.GetSeriesRequest
-	(*GetSeriesResponse)(nil),                 // 14: vernier.v1.GetSeriesResponse
-	(*Series)(nil),                            // 15: vernier.v1.Series
-	(*WatchRequest)(nil),                      // 16: vernier.v1.WatchRequest
-	(*Subscription)(nil),                      // 17: vernier.v1.Subscription
-	(*WatchResponse)(nil),                     // 18: vernier.v1.WatchResponse
-	(*ExperimentChanges)(nil),                 // 19: vernier.v1.ExperimentChanges
-	(*DescribeRequest)(nil),                   // 20: vernier.v1.DescribeRequest
-	(*DescribeResponse)(nil),                  // 21: vernier.v1.DescribeResponse
-	(*ReadLogsRequest)(nil),                   // 22: vernier.v1.ReadLogsRequest
-	(*ReadLogsResponse)(nil),                  // 23: vernier.v1.ReadLogsResponse
-	(*ListArtifactsRequest)(nil),              // 24: vernier.v1.ListArtifactsRequest
-	(*ListArtifactsResponse)(nil),             // 25: vernier.v1.ListArtifactsResponse
-	(*Artifact)(nil),                          // 26: vernier.v1.Artifact
-	(*ReadArtifactRequest)(nil),               // 27: vernier.v1.ReadArtifactRequest
-	(*ReadArtifactResponse)(nil),              // 28: vernier.v1.ReadArtifactResponse
-	(*AnalyzeRequest)(nil),                    // 29: vernier.v1.AnalyzeRequest
-	(*AnalyzeResponse)(nil),                   // 30: vernier.v1.AnalyzeResponse
-	(*ListAlgorithmsRequest)(nil),             // 31: vernier.v1.ListAlgorithmsRequest
-	(*ListAlgorithmsResponse)(nil),            // 32: vernier.v1.ListAlgorithmsResponse
-	(*Algorithm)(nil),                         // 33: vernier.v1.Algorithm
-	(*PreviewExperimentRequest)(nil),          // 34: vernier.v1.PreviewExperimentRequest
-	(*PreviewExperimentResponse)(nil),         // 35: vernier.v1.PreviewExperimentResponse
-	(*ShareExperimentRequest)(nil),            // 36: vernier.v1.ShareExperimentRequest
-	(*ShareExperimentResponse)(nil),           // 37: vernier.v1.ShareExperimentResponse
-	(*Snapshot)(nil),                          // 38: vernier.v1.Snapshot
-	(*WatchResponse_End)(nil),                 // 39: vernier.v1.WatchResponse.End
-	(*DescribeResponse_Condition)(nil),        // 40: vernier.v1.DescribeResponse.Condition
-	(*DescribeResponse_Event)(nil),            // 41: vernier.v1.DescribeResponse.Event
-	(*DescribeResponse_Pod)(nil),              // 42: vernier.v1.DescribeResponse.Pod
-	(*DescribeResponse_Container)(nil),        // 43: vernier.v1.DescribeResponse.Container
-	nil,                                       // 44: vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	(*AnalyzeRequest_Importance)(nil),         // 45: vernier.v1.AnalyzeRequest.Importance
-	(*AnalyzeRequest_Distribution)(nil),       // 46: vernier.v1.AnalyzeRequest.Distribution
-	(*AnalyzeRequest_Contour)(nil),            // 47: vernier.v1.AnalyzeRequest.Contour
-	(*AnalyzeRequest_Pareto)(nil),             // 48: vernier.v1.AnalyzeRequest.Pareto
-	(*AnalyzeRequest_History)(nil),            // 49: vernier.v1.AnalyzeRequest.History
-	(*AnalyzeResponse_Importance)(nil),        // 50: vernier.v1.AnalyzeResponse.Importance
-	(*AnalyzeResponse_Steps)(nil),             // 51: vernier.v1.AnalyzeResponse.Steps
-	(*AnalyzeResponse_Contour)(nil),           // 52: vernier.v1.AnalyzeResponse.Contour
-	(*AnalyzeResponse_Pareto)(nil),            // 53: vernier.v1.AnalyzeResponse.Pareto
-	(*Algorithm_Setting)(nil),                 // 54: vernier.v1.Algorithm.Setting
-	(*PreviewExperimentResponse_Problem)(nil), // 55: vernier.v1.PreviewExperimentResponse.Problem
-	(*Snapshot_Curves)(nil),                   // 56: vernier.v1.Snapshot.Curves
-	(*Snapshot_Answer)(nil),                   // 57: vernier.v1.Snapshot.Answer
-	(*timestamppb.Timestamp)(nil),             // 58: google.protobuf.Timestamp
-	(Trial_State)(0),                          // 59: vernier.v1.Trial.State
-	(*Experiment)(nil),                        // 60: vernier.v1.Experiment
-	(*structpb.Struct)(nil),                   // 61: google.protobuf.Struct
-	(*durationpb.Duration)(nil),               // 62: google.protobuf.Duration
+	(*ListDevicesRequest)(nil),                // 6: vernier.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),               // 7: vernier.v1.ListDevicesResponse
+	(*Devices)(nil),                           // 8: vernier.v1.Devices
+	(*ListAlertsRequest)(nil),                 // 9: vernier.v1.ListAlertsRequest
+	(*ListAlertsResponse)(nil),                // 10: vernier.v1.ListAlertsResponse
+	(*Alert)(nil),                             // 11: vernier.v1.Alert
+	(*ListTrialColumnsRequest)(nil),           // 12: vernier.v1.ListTrialColumnsRequest
+	(*TrialColumns)(nil),                      // 13: vernier.v1.TrialColumns
+	(*Column)(nil),                            // 14: vernier.v1.Column
+	(*TextColumn)(nil),                        // 15: vernier.v1.TextColumn
+	(*GetSeriesRequest)(nil),                  // 16: vernier.v1.GetSeriesRequest
+	(*GetSeriesResponse)(nil),                 // 17: vernier.v1.GetSeriesResponse
+	(*Series)(nil),                            // 18: vernier.v1.Series
+	(*WatchRequest)(nil),                      // 19: vernier.v1.WatchRequest
+	(*Subscription)(nil),                      // 20: vernier.v1.Subscription
+	(*WatchResponse)(nil),                     // 21: vernier.v1.WatchResponse
+	(*ExperimentChanges)(nil),                 // 22: vernier.v1.ExperimentChanges
+	(*DescribeRequest)(nil),                   // 23: vernier.v1.DescribeRequest
+	(*DescribeResponse)(nil),                  // 24: vernier.v1.DescribeResponse
+	(*ReadLogsRequest)(nil),                   // 25: vernier.v1.ReadLogsRequest
+	(*ReadLogsResponse)(nil),                  // 26: vernier.v1.ReadLogsResponse
+	(*ListArtifactsRequest)(nil),              // 27: vernier.v1.ListArtifactsRequest
+	(*ListArtifactsResponse)(nil),             // 28: vernier.v1.ListArtifactsResponse
+	(*Artifact)(nil),                          // 29: vernier.v1.Artifact
+	(*ReadArtifactRequest)(nil),               // 30: vernier.v1.ReadArtifactRequest
+	(*ReadArtifactResponse)(nil),              // 31: vernier.v1.ReadArtifactResponse
+	(*AnalyzeRequest)(nil),                    // 32: vernier.v1.AnalyzeRequest
+	(*AnalyzeResponse)(nil),                   // 33: vernier.v1.AnalyzeResponse
+	(*ListAlgorithmsRequest)(nil),             // 34: vernier.v1.ListAlgorithmsRequest
+	(*ListAlgorithmsResponse)(nil),            // 35: vernier.v1.ListAlgorithmsResponse
+	(*Algorithm)(nil),                         // 36: vernier.v1.Algorithm
+	(*PreviewExperimentRequest)(nil),          // 37: vernier.v1.PreviewExperimentRequest
+	(*PreviewExperimentResponse)(nil),         // 38: vernier.v1.PreviewExperimentResponse
+	(*ShareExperimentRequest)(nil),            // 39: vernier.v1.ShareExperimentRequest
+	(*ShareExperimentResponse)(nil),           // 40: vernier.v1.ShareExperimentResponse
+	(*Snapshot)(nil),                          // 41: vernier.v1.Snapshot
+	(*WatchResponse_End)(nil),                 // 42: vernier.v1.WatchResponse.End
+	(*DescribeResponse_Condition)(nil),        // 43: vernier.v1.DescribeResponse.Condition
+	(*DescribeResponse_Event)(nil),            // 44: vernier.v1.DescribeResponse.Event
+	(*DescribeResponse_Pod)(nil),              // 45: vernier.v1.DescribeResponse.Pod
+	(*DescribeResponse_Container)(nil),        // 46: vernier.v1.DescribeResponse.Container
+	nil,                                       // 47: vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	(*AnalyzeRequest_Importance)(nil),         // 48: vernier.v1.AnalyzeRequest.Importance
+	(*AnalyzeRequest_Distribution)(nil),       // 49: vernier.v1.AnalyzeRequest.Distribution
+	(*AnalyzeRequest_Contour)(nil),            // 50: vernier.v1.AnalyzeRequest.Contour
+	(*AnalyzeRequest_Pareto)(nil),             // 51: vernier.v1.AnalyzeRequest.Pareto
+	(*AnalyzeRequest_History)(nil),            // 52: vernier.v1.AnalyzeRequest.History
+	(*AnalyzeResponse_Importance)(nil),        // 53: vernier.v1.AnalyzeResponse.Importance
+	(*AnalyzeResponse_Steps)(nil),             // 54: vernier.v1.AnalyzeResponse.Steps
+	(*AnalyzeResponse_Contour)(nil),           // 55: vernier.v1.AnalyzeResponse.Contour
+	(*AnalyzeResponse_Pareto)(nil),            // 56: vernier.v1.AnalyzeResponse.Pareto
+	(*Algorithm_Setting)(nil),                 // 57: vernier.v1.Algorithm.Setting
+	(*PreviewExperimentResponse_Problem)(nil), // 58: vernier.v1.PreviewExperimentResponse.Problem
+	(*Snapshot_Curves)(nil),                   // 59: vernier.v1.Snapshot.Curves
+	(*Snapshot_Answer)(nil),                   // 60: vernier.v1.Snapshot.Answer
+	(*timestamppb.Timestamp)(nil),             // 61: google.protobuf.Timestamp
+	(Trial_State)(0),                          // 62: vernier.v1.Trial.State
+	(*Experiment)(nil),                        // 63: vernier.v1.Experiment
+	(*structpb.Struct)(nil),                   // 64: google.protobuf.Struct
+	(*durationpb.Duration)(nil),               // 65: google.protobuf.Duration
 }
 var file_vernier_v1_dashboard_proto_depIdxs = []int32{
-	58, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
-	8,  // 1: vernier.v1.ListAlertsResponse.alerts:type_name -> vernier.v1.Alert
-	58, // 2: vernier.v1.Alert.time:type_name -> google.protobuf.Timestamp
-	59, // 3: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
-	12, // 4: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
-	11, // 5: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
-	11, // 6: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
-	11, // 7: vernier.v1.TrialColumns.usage:type_name -> vernier.v1.Column
-	12, // 8: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
-	0,  // 9: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	15, // 10: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
-	17, // 11: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
-	13, // 12: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
-	19, // 13: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
-	10, // 14: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
-	14, // 15: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
-	39, // 16: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
-	60, // 17: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
-	40, // 18: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
-	41, // 19: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
-	42, // 20: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
-	58, // 21: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
-	26, // 22: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
-	58, // 23: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	45, // 24: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
-	46, // 25: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
-	47, // 26: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
-	48, // 27: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
-	49, // 28: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
-	50, // 29: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
-	51, // 30: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
-	52, // 31: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
-	53, // 32: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
-	51, // 33: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
-	33, // 34: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
-	33, // 35: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
-	54, // 36: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
-	60, // 37: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	60, // 38: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
-	55, // 39: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
-	61, // 40: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
-	62, // 41: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
-	58, // 42: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
-	60, // 43: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
-	21, // 44: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
-	10, // 45: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
-	56, // 46: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
-	57, // 47: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
-	58, // 48: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
-	58, // 49: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
-	43, // 50: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
-	58, // 51: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
-	44, // 52: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	1,  // 53: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
-	11, // 54: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
-	11, // 55: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
-	0,  // 56: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	15, // 57: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
-	29, // 58: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
-	30, // 59: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
-	2,  // 60: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
-	4,  // 61: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
-	6,  // 62: vernier.v1.DashboardService.ListAlerts:input_type -> vernier.v1.ListAlertsRequest
-	9,  // 63: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
-	13, // 64: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
-	16, // 65: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
-	20, // 66: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
-	22, // 67: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
-	24, // 68: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
-	27, // 69: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
-	29, // 70: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
-	31, // 71: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
-	34, // 72: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
-	36, // 73: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
-	3,  // 74: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
-	5,  // 75: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
-	7,  // 76: vernier.v1.DashboardService.ListAlerts:output_type -> vernier.v1.ListAlertsResponse
-	10, // 77: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
-	14, // 78: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
-	18, // 79: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
-	21, // 80: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
-	23, // 81: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
-	25, // 82: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
-	28, // 83: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
-	30, // 84: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
-	32, // 85: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
-	35, // 86: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
-	37, // 87: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
-	74, // [74:88] is the sub-list for method output_type
-	60, // [60:74] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	61, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
+	8,  // 1: vernier.v1.ListDevicesResponse.devices:type_name -> vernier.v1.Devices
+	11, // 2: vernier.v1.ListAlertsResponse.alerts:type_name -> vernier.v1.Alert
+	61, // 3: vernier.v1.Alert.time:type_name -> google.protobuf.Timestamp
+	62, // 4: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
+	15, // 5: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
+	14, // 6: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
+	14, // 7: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
+	14, // 8: vernier.v1.TrialColumns.usage:type_name -> vernier.v1.Column
+	15, // 9: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
+	0,  // 10: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	18, // 11: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
+	20, // 12: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
+	16, // 13: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
+	22, // 14: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
+	13, // 15: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
+	17, // 16: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
+	42, // 17: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
+	63, // 18: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
+	43, // 19: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
+	44, // 20: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
+	45, // 21: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
+	61, // 22: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
+	29, // 23: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
+	61, // 24: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	48, // 25: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
+	49, // 26: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
+	50, // 27: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
+	51, // 28: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
+	52, // 29: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
+	53, // 30: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
+	54, // 31: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
+	55, // 32: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
+	56, // 33: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
+	54, // 34: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
+	36, // 35: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
+	36, // 36: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
+	57, // 37: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
+	63, // 38: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	63, // 39: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
+	58, // 40: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
+	64, // 41: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
+	65, // 42: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
+	61, // 43: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
+	63, // 44: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
+	24, // 45: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
+	13, // 46: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
+	59, // 47: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
+	60, // 48: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
+	61, // 49: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
+	61, // 50: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
+	46, // 51: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
+	61, // 52: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
+	47, // 53: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	1,  // 54: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
+	14, // 55: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
+	14, // 56: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
+	0,  // 57: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	18, // 58: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
+	32, // 59: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
+	33, // 60: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
+	2,  // 61: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
+	4,  // 62: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
+	6,  // 63: vernier.v1.DashboardService.ListDevices:input_type -> vernier.v1.ListDevicesRequest
+	9,  // 64: vernier.v1.DashboardService.ListAlerts:input_type -> vernier.v1.ListAlertsRequest
+	12, // 65: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
+	16, // 66: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
+	19, // 67: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
+	23, // 68: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
+	25, // 69: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
+	27, // 70: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
+	30, // 71: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
+	32, // 72: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
+	34, // 73: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
+	37, // 74: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
+	39, // 75: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
+	3,  // 76: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
+	5,  // 77: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
+	7,  // 78: vernier.v1.DashboardService.ListDevices:output_type -> vernier.v1.ListDevicesResponse
+	10, // 79: vernier.v1.DashboardService.ListAlerts:output_type -> vernier.v1.ListAlertsResponse
+	13, // 80: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
+	17, // 81: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
+	21, // 82: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
+	24, // 83: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
+	26, // 84: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
+	28, // 85: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
+	31, // 86: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
+	33, // 87: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
+	35, // 88: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
+	38, // 89: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
+	40, // 90: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
+	76, // [76:91] is the sub-list for method output_type
+	61, // [61:76] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_dashboard_proto_init() }
@@ -4430,26 +4639,26 @@ func file_vernier_v1_dashboard_proto_init() {
 		return
 	}
 	file_vernier_v1_experiment_proto_init()
-	file_vernier_v1_dashboard_proto_msgTypes[11].OneofWrappers = []any{}
-	file_vernier_v1_dashboard_proto_msgTypes[15].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[14].OneofWrappers = []any{}
+	file_vernier_v1_dashboard_proto_msgTypes[18].OneofWrappers = []any{
 		(*Subscription_Experiments)(nil),
 		(*Subscription_Trials)(nil),
 		(*Subscription_Series)(nil),
 	}
-	file_vernier_v1_dashboard_proto_msgTypes[16].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[19].OneofWrappers = []any{
 		(*WatchResponse_Experiments)(nil),
 		(*WatchResponse_Trials)(nil),
 		(*WatchResponse_Series)(nil),
 		(*WatchResponse_End_)(nil),
 	}
-	file_vernier_v1_dashboard_proto_msgTypes[27].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[30].OneofWrappers = []any{
 		(*AnalyzeRequest_Importance_)(nil),
 		(*AnalyzeRequest_Distribution_)(nil),
 		(*AnalyzeRequest_Contour_)(nil),
 		(*AnalyzeRequest_Pareto_)(nil),
 		(*AnalyzeRequest_History_)(nil),
 	}
-	file_vernier_v1_dashboard_proto_msgTypes[28].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[31].OneofWrappers = []any{
 		(*AnalyzeResponse_Importance_)(nil),
 		(*AnalyzeResponse_Distribution)(nil),
 		(*AnalyzeResponse_Contour_)(nil),
@@ -4462,7 +4671,7 @@ func file_vernier_v1_dashboard_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_vernier_v1_dashboard_proto_rawDesc), len(file_vernier_v1_dashboard_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   56,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file vernier/v1/dashboard.proto.
  */
 export const file_vernier_v1_dashboard: GenFile = /*@__PURE__*/
-  fileDesc("Chp2ZXJuaWVyL3YxL2Rhc2hib2FyZC5wcm90bxIKdmVybmllci52MSISChBHZXRTZXJ2ZXJSZXF1ZXN0IlwKEUdldFNlcnZlclJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdXNlchgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIXChVMaXN0TmFtZXNwYWNlc1JlcXVlc3QiLAoWTGlzdE5hbWVzcGFjZXNSZXNwb25zZRISCgpuYW1lc3BhY2VzGAEgAygJIhMKEUxpc3RBbGVydHNSZXF1ZXN0IjcKEkxpc3RBbGVydHNSZXNwb25zZRIhCgZhbGVydHMYASADKAsyES52ZXJuaWVyLnYxLkFsZXJ0IpIBCgVBbGVydBIKCgJpZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHd2FybmluZxgDIAEoCBISCgpleHBlcmltZW50GAQgASgJEg0KBXRyaWFsGAUgASgJEg8KB21lc3NhZ2UYBiABKAkSKAoEdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiOAoXTGlzdFRyaWFsQ29sdW1uc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg0KBXNpbmNlGAIgASgJIoADCgxUcmlhbENvbHVtbnMSEAoIcmV2aXNpb24YASABKAkSDQoFd2hvbGUYAiABKAgSDQoFdG90YWwYAyABKAUSDgoGbnVtYmVyGAQgAygFEiYKBXN0YXRlGAUgAygOMhcudmVybmllci52MS5UcmlhbC5TdGF0ZRITCgtjcmVhdGVfdGltZRgGIAMoARISCgpzdGFydF90aW1lGAcgAygBEhAKCGVuZF90aW1lGAggAygBEhAKCHJlc291cmNlGAkgAygBEhEKCWNvbnRpbnVlcxgKIAMoERInCgdtZXNzYWdlGAsgASgLMhYudmVybmllci52MS5UZXh0Q29sdW1uEiYKCnBhcmFtZXRlcnMYDCADKAsyEi52ZXJuaWVyLnYxLkNvbHVtbhIjCgdtZXRyaWNzGA0gAygLMhIudmVybmllci52MS5Db2x1bW4SIQoFdXNhZ2UYDyADKAsyEi52ZXJuaWVyLnYxLkNvbHVtbhIPCgdvcHRpbWFsGA4gAygFIkwKBkNvbHVtbhIMCgRuYW1lGAEgASgJEg4KBm51bWJlchgCIAMoARIkCgR0ZXh0GAMgASgLMhYudmVybmllci52MS5UZXh0Q29sdW1uIioKClRleHRDb2x1bW4SDQoFdGV4dHMYASADKAkSDQoFaW5kZXgYAiADKBEi7gEKEEdldFNlcmllc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg4KBnRyaWFscxgCIAMoBRIPCgdtZXRyaWNzGAMgAygJEhIKCm1heF9wb2ludHMYBCABKAUSLwoEYXhpcxgFIAEoDjIhLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVxdWVzdC5BeGlzEhEKBGZyb20YBiABKAFIAIgBARIPCgJ0bxgHIAEoAUgBiAEBIjAKBEF4aXMSFAoQQVhJU19VTlNQRUNJRklFRBAAEggKBFNURVAQARIICgRUSU1FEAJCBwoFX2Zyb21CBQoDX3RvIkkKEUdldFNlcmllc1Jlc3BvbnNlEiIKBnNlcmllcxgBIAMoCzISLnZlcm5pZXIudjEuU2VyaWVzEhAKCGxlZnRfb3V0GAIgAygFImsKBlNlcmllcxINCgV0cmlhbBgBIAEoBRIOCgZtZXRyaWMYAiABKAkSCQoBeBgDIAMoARINCgV2YWx1ZRgEIAMoARILCgNtaW4YBSADKAESCwoDbWF4GAYgAygBEg4KBnBvaW50cxgHIAEoAyI/CgxXYXRjaFJlcXVlc3QSLwoNc3Vic2NyaXB0aW9ucxgBIAMoCzIYLnZlcm5pZXIudjEuU3Vic2NyaXB0aW9uIosBCgxTdWJzY3JpcHRpb24SCgoCaWQYASABKAUSFQoLZXhwZXJpbWVudHMYAiABKAlIABIQCgZ0cmlhbHMYAyABKAlIABIuCgZzZXJpZXMYBCABKAsyHC52ZXJuaWVyLnYxLkdldFNlcmllc1JlcXVlc3RIABINCgVzaW5jZRgFIAEoCUIHCgV0b3BpYyKOAgoNV2F0Y2hSZXNwb25zZRIKCgJpZBgBIAEoBRI0CgtleHBlcmltZW50cxgCIAEoCzIdLnZlcm5pZXIudjEuRXhwZXJpbWVudENoYW5nZXNIABIqCgZ0cmlhbHMYAyABKAsyGC52ZXJuaWVyLnYxLlRyaWFsQ29sdW1uc0gAEi8KBnNlcmllcxgEIAEoCzIdLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVzcG9uc2VIABIsCgNlbmQYBSABKAsyHS52ZXJuaWVyLnYxLldhdGNoUmVzcG9uc2UuRW5kSAAaJgoDRW5kEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJQggKBmNoYW5nZSKBAQoRRXhwZXJpbWVudENoYW5nZXMSEAoIcmV2aXNpb24YASABKAkSDQoFd2hvbGUYAiABKAgSKwoLZXhwZXJpbWVudHMYAyADKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSDwoHZGVsZXRlZBgEIAMoCRINCgV0b3RhbBgFIAEoBSIfCg9EZXNjcmliZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKABwoQRGVzY3JpYmVSZXNwb25zZRILCgN3aHkYASABKAkSDAoEeWFtbBgCIAEoCRI6Cgpjb25kaXRpb25zGAMgAygLMiYudmVybmllci52MS5EZXNjcmliZVJlc3BvbnNlLkNvbmRpdGlvbhIyCgZldmVudHMYBCADKAsyIi52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2UuRXZlbnQSLgoEcG9kcxgFIAMoCzIgLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZS5Qb2QSDwoHbWV0cmljcxgGIAMoCRp0CglDb25kaXRpb24SDAoEdHlwZRgBIAEoCRINCgVob2xkcxgCIAEoCBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaggEKBUV2ZW50Eg4KBm9iamVjdBgBIAEoCRIPCgd3YXJuaW5nGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWNvdW50GAUgASgFEigKBHRpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGrQCCgNQb2QSDAoEbmFtZRgBIAEoCRIMCgRub2RlGAIgASgJEg0KBXBoYXNlGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSOgoKY29udGFpbmVycxgFIAMoCzImLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZS5Db250YWluZXISLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcHJpbWFyeRgHIAEoCBJCCglyZXNvdXJjZXMYCCADKAsyLy52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2UuUG9kLlJlc291cmNlc0VudHJ5GjAKDlJlc291cmNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEabgoJQ29udGFpbmVyEgwKBG5hbWUYASABKAkSDQoFc3RhdGUYAiABKAkSDgoGcmVhc29uGAMgASgJEhEKCWV4aXRfY29kZRgEIAEoBRIQCghyZXN0YXJ0cxgFIAEoBRIPCgdwcmltYXJ5GAYgASgIIpoBCg9SZWFkTG9nc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgNwb2QYAiABKAkSEQoJY29udGFpbmVyGAMgASgJEhAKCHByZXZpb3VzGAQgASgIEg4KBmZvbGxvdxgFIAEoCBIMCgR0YWlsGAYgASgFEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIuChBSZWFkTG9nc1Jlc3BvbnNlEgwKBHRleHQYASABKAwSDAoEbm90ZRgCIAEoCSIkChRMaXN0QXJ0aWZhY3RzUmVxdWVzdBIMCgRuYW1lGAEgASgJIl0KFUxpc3RBcnRpZmFjdHNSZXNwb25zZRInCglhcnRpZmFjdHMYASADKAsyFC52ZXJuaWVyLnYxLkFydGlmYWN0Eg0KBXBsYWNlGAIgASgJEgwKBG5vdGUYAyABKAkiVwoIQXJ0aWZhY3QSDAoEcGF0aBgBIAEoCRIMCgRzaXplGAIgASgDEi8KC21vZGlmeV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIxChNSZWFkQXJ0aWZhY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcGF0aBgCIAEoCSIkChRSZWFkQXJ0aWZhY3RSZXNwb25zZRIMCgRkYXRhGAEgASgMItQECg5BbmFseXplUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSEQoJb2JqZWN0aXZlGAIgASgFEjsKCmltcG9ydGFuY2UYAyABKAsyJS52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LkltcG9ydGFuY2VIABI/CgxkaXN0cmlidXRpb24YBCABKAsyJy52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LkRpc3RyaWJ1dGlvbkgAEjUKB2NvbnRvdXIYBSABKAsyIi52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LkNvbnRvdXJIABIzCgZwYXJldG8YBiABKAsyIS52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LlBhcmV0b0gAEjUKB2hpc3RvcnkYByABKAsyIi52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0Lkhpc3RvcnlIABqIAQoKSW1wb3J0YW5jZRI8CgZtZXRob2QYASABKA4yLC52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LkltcG9ydGFuY2UuTWV0aG9kIjwKBk1ldGhvZBIWChJNRVRIT0RfVU5TUEVDSUZJRUQQABINCglQRURfQU5PVkEQARILCgdGX0FOT1ZBEAIaDgoMRGlzdHJpYnV0aW9uGi8KB0NvbnRvdXISCQoBeBgBIAEoCRIJCgF5GAIgASgJEg4KBnBvaW50cxgDIAEoBRobCgZQYXJldG8SEQoJcmVmZXJlbmNlGAEgAygBGgkKB0hpc3RvcnlCCgoIcXVlc3Rpb24i1QQKD0FuYWx5emVSZXNwb25zZRIPCgdyZXN1bHRzGAEgASgFEjwKCmltcG9ydGFuY2UYAiABKAsyJi52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZS5JbXBvcnRhbmNlSAASOQoMZGlzdHJpYnV0aW9uGAMgASgLMiEudmVybmllci52MS5BbmFseXplUmVzcG9uc2UuU3RlcHNIABI2Cgdjb250b3VyGAQgASgLMiMudmVybmllci52MS5BbmFseXplUmVzcG9uc2UuQ29udG91ckgAEjQKBnBhcmV0bxgFIAEoCzIiLnZlcm5pZXIudjEuQW5hbHl6ZVJlc3BvbnNlLlBhcmV0b0gAEjQKB2hpc3RvcnkYBiABKAsyIS52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZS5TdGVwc0gAGkYKCkltcG9ydGFuY2USEgoKcGFyYW1ldGVycxgBIAMoCRIOCgZzaGFyZXMYAiADKAESFAoMaW50ZXJhY3Rpb25zGAMgASgBGiIKBVN0ZXBzEg0KBXZhbHVlGAEgAygBEgoKAmF0GAIgAygBGlIKB0NvbnRvdXISHQoBeBgBIAEoCzISLnZlcm5pZXIudjEuQ29sdW1uEh0KAXkYAiABKAsyEi52ZXJuaWVyLnYxLkNvbHVtbhIJCgF6GAMgAygBGkoKBlBhcmV0bxIOCgZ0cmlhbHMYASADKAUSDgoGdm9sdW1lGAIgAygBEhEKCXJlZmVyZW5jZRgDIAMoARINCgVmcm9udBgEIAMoBUIICgZhbnN3ZXIiFwoVTGlzdEFsZ29yaXRobXNSZXF1ZXN0InIKFkxpc3RBbGdvcml0aG1zUmVzcG9uc2USKQoKYWxnb3JpdGhtcxgBIAMoCzIVLnZlcm5pZXIudjEuQWxnb3JpdGhtEi0KDnN0b3BwaW5nX3J1bGVzGAIgAygLMhUudmVybmllci52MS5BbGdvcml0aG0ikgEKCUFsZ29yaXRobRIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEi8KCHNldHRpbmdzGAMgAygLMh0udmVybmllci52MS5BbGdvcml0aG0uU2V0dGluZxo3CgdTZXR0aW5nEgwKBG5hbWUYASABKAkSDQoFdGl0bGUYAiABKAkSDwoHZGVmYXVsdBgDIAEoCSJ1ChhQcmV2aWV3RXhwZXJpbWVudFJlcXVlc3QSKgoKZXhwZXJpbWVudBgBIAEoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIMCgR5YW1sGAIgASgJEg4KBnBhcmVudBgDIAEoCRIPCgdzYW1wbGVzGAQgASgFIsICChlQcmV2aWV3RXhwZXJpbWVudFJlc3BvbnNlEioKCmV4cGVyaW1lbnQYASABKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSDAoEeWFtbBgCIAEoCRI/Cghwcm9ibGVtcxgDIAMoCzItLnZlcm5pZXIudjEuUHJldmlld0V4cGVyaW1lbnRSZXNwb25zZS5Qcm9ibGVtEhAKCHdhcm5pbmdzGAQgAygJEgwKBHNpemUYBSABKAESKAoHc2FtcGxlcxgGIAMoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSNQoSbWF4X3RyaWFsX2R1cmF0aW9uGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGikKB1Byb2JsZW0SDQoFZmllbGQYASABKAkSDwoHbWVzc2FnZRgCIAEoCSJGChZTaGFyZUV4cGVyaW1lbnRSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIOCgZ0cmlhbHMYAiADKAUSDAoEdmlldxgDIAEoCSInChdTaGFyZUV4cGVyaW1lbnRSZXNwb25zZRIMCgRwYWdlGAEgASgMIogECghTbmFwc2hvdBIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAIgASgJEgwKBHZpZXcYAyABKAkSKgoKZXhwZXJpbWVudBgEIAEoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIrCgVhYm91dBgFIAEoCzIcLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZRIoCgZ0cmlhbHMYBiABKAsyGC52ZXJuaWVyLnYxLlRyaWFsQ29sdW1ucxIrCgZjdXJ2ZXMYByADKAsyGy52ZXJuaWVyLnYxLlNuYXBzaG90LkN1cnZlcxIsCgdhbnN3ZXJzGAggAygLMhsudmVybmllci52MS5TbmFwc2hvdC5BbnN3ZXIabwoGQ3VydmVzEi8KBGF4aXMYASABKA4yIS52ZXJuaWVyLnYxLkdldFNlcmllc1JlcXVlc3QuQXhpcxIiCgZzZXJpZXMYAiADKAsyEi52ZXJuaWVyLnYxLlNlcmllcxIQCghsZWZ0X291dBgDIAMoBRpkCgZBbnN3ZXISKwoHcmVxdWVzdBgBIAEoCzIaLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QSLQoIcmVzcG9uc2UYAiABKAsyGy52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZTL1CAoQRGFzaGJvYXJkU2VydmljZRJICglHZXRTZXJ2ZXISHC52ZXJuaWVyLnYxLkdldFNlcnZlclJlcXVlc3QaHS52ZXJuaWVyLnYxLkdldFNlcnZlclJlc3BvbnNlElcKDkxpc3ROYW1lc3BhY2VzEiEudmVybmllci52MS5MaXN0TmFtZXNwYWNlc1JlcXVlc3QaIi52ZXJuaWVyLnYxLkxpc3ROYW1lc3BhY2VzUmVzcG9uc2USSwoKTGlzdEFsZXJ0cxIdLnZlcm5pZXIudjEuTGlzdEFsZXJ0c1JlcXVlc3QaHi52ZXJuaWVyLnYxLkxpc3RBbGVydHNSZXNwb25zZRJRChBMaXN0VHJpYWxDb2x1bW5zEiMudmVybmllci52MS5MaXN0VHJpYWxDb2x1bW5zUmVxdWVzdBoYLnZlcm5pZXIudjEuVHJpYWxDb2x1bW5zEkgKCUdldFNlcmllcxIcLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVxdWVzdBodLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVzcG9uc2USPgoFV2F0Y2gSGC52ZXJuaWVyLnYxLldhdGNoUmVxdWVzdBoZLnZlcm5pZXIudjEuV2F0Y2hSZXNwb25zZTABEkUKCERlc2NyaWJlEhsudmVybmllci52MS5EZXNjcmliZVJlcXVlc3QaHC52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2USRwoIUmVhZExvZ3MSGy52ZXJuaWVyLnYxLlJlYWRMb2dzUmVxdWVzdBocLnZlcm5pZXIudjEuUmVhZExvZ3NSZXNwb25zZTABElQKDUxpc3RBcnRpZmFjdHMSIC52ZXJuaWVyLnYxLkxpc3RBcnRpZmFjdHNSZXF1ZXN0GiEudmVybmllci52MS5MaXN0QXJ0aWZhY3RzUmVzcG9uc2USUwoMUmVhZEFydGlmYWN0Eh8udmVybmllci52MS5SZWFkQXJ0aWZhY3RSZXF1ZXN0GiAudmVybmllci52MS5SZWFkQXJ0aWZhY3RSZXNwb25zZTABEkIKB0FuYWx5emUSGi52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0GhsudmVybmllci52MS5BbmFseXplUmVzcG9uc2USVwoOTGlzdEFsZ29yaXRobXMSIS52ZXJuaWVyLnYxLkxpc3RBbGdvcml0aG1zUmVxdWVzdBoiLnZlcm5pZXIudjEuTGlzdEFsZ29yaXRobXNSZXNwb25zZRJgChFQcmV2aWV3RXhwZXJpbWVudBIkLnZlcm5pZXIudjEuUHJldmlld0V4cGVyaW1lbnRSZXF1ZXN0GiUudmVybmllci52MS5QcmV2aWV3RXhwZXJpbWVudFJlc3BvbnNlEloKD1NoYXJlRXhwZXJpbWVudBIiLnZlcm5pZXIudjEuU2hhcmVFeHBlcmltZW50UmVxdWVzdBojLnZlcm5pZXIudjEuU2hhcmVFeHBlcmltZW50UmVzcG9uc2VCPlo8Z2l0aHViLmNvbS92ZXJuaWVyLW1sL3Zlcm5pZXIvYXBpL3Byb3RvL3Zlcm5pZXIvdjE7dmVybmllcnYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_vernier_v1_experiment]);
+  fileDesc("Chp2ZXJuaWVyL3YxL2Rhc2hib2FyZC5wcm90bxIKdmVybmllci52MSISChBHZXRTZXJ2ZXJSZXF1ZXN0IlwKEUdldFNlcnZlclJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdXNlchgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIXChVMaXN0TmFtZXNwYWNlc1JlcXVlc3QiLAoWTGlzdE5hbWVzcGFjZXNSZXNwb25zZRISCgpuYW1lc3BhY2VzGAEgAygJIhQKEkxpc3REZXZpY2VzUmVxdWVzdCJLChNMaXN0RGV2aWNlc1Jlc3BvbnNlEiQKB2RldmljZXMYASADKAsyEy52ZXJuaWVyLnYxLkRldmljZXMSDgoGaGlkZGVuGAIgASgJInwKB0RldmljZXMSDAoEbm9kZRgBIAEoCRINCgVyZWFkeRgCIAEoCBIQCghyZXNvdXJjZRgDIAEoCRITCgthbGxvY2F0YWJsZRgEIAEoAxIMCgR1c2VkGAUgASgDEg4KBnRyaWFscxgGIAMoCRIPCgdtZXNzYWdlGAcgASgJIhMKEUxpc3RBbGVydHNSZXF1ZXN0IjcKEkxpc3RBbGVydHNSZXNwb25zZRIhCgZhbGVydHMYASADKAsyES52ZXJuaWVyLnYxLkFsZXJ0IpIBCgVBbGVydBIKCgJpZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHd2FybmluZxgDIAEoCBISCgpleHBlcmltZW50GAQgASgJEg0KBXRyaWFsGAUgASgJEg8KB21lc3NhZ2UYBiABKAkSKAoEdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiOAoXTGlzdFRyaWFsQ29sdW1uc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg0KBXNpbmNlGAIgASgJIoADCgxUcmlhbENvbHVtbnMSEAoIcmV2aXNpb24YASABKAkSDQoFd2hvbGUYAiABKAgSDQoFdG90YWwYAyABKAUSDgoGbnVtYmVyGAQgAygFEiYKBXN0YXRlGAUgAygOMhcudmVybmllci52MS5UcmlhbC5TdGF0ZRITCgtjcmVhdGVfdGltZRgGIAMoARISCgpzdGFydF90aW1lGAcgAygBEhAKCGVuZF90aW1lGAggAygBEhAKCHJlc291cmNlGAkgAygBEhEKCWNvbnRpbnVlcxgKIAMoERInCgdtZXNzYWdlGAsgASgLMhYudmVybmllci52MS5UZXh0Q29sdW1uEiYKCnBhcmFtZXRlcnMYDCADKAsyEi52ZXJuaWVyLnYxLkNvbHVtbhIjCgdtZXRyaWNzGA0gAygLMhIudmVybmllci52MS5Db2x1bW4SIQoFdXNhZ2UYDyADKAsyEi52ZXJuaWVyLnYxLkNvbHVtbhIPCgdvcHRpbWFsGA4gAygFIkwKBkNvbHVtbhIMCgRuYW1lGAEgASgJEg4KBm51bWJlchgCIAMoARIkCgR0ZXh0GAMgASgLMhYudmVybmllci52MS5UZXh0Q29sdW1uIioKClRleHRDb2x1bW4SDQoFdGV4dHMYASADKAkSDQoFaW5kZXgYAiADKBEi7gEKEEdldFNlcmllc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg4KBnRyaWFscxgCIAMoBRIPCgdtZXRyaWNzGAMgAygJEhIKCm1heF9wb2ludHMYBCABKAUSLwoEYXhpcxgFIAEoDjIhLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVxdWVzdC5BeGlzEhEKBGZyb20YBiABKAFIAIgBARIPCgJ0bxgHIAEoAUgBiAEBIjAKBEF4aXMSFAoQQVhJU19VTlNQRUNJRklFRBAAEggKBFNURVAQARIICgRUSU1FEAJCBwoFX2Zyb21CBQoDX3RvIkkKEUdldFNlcmllc1Jlc3BvbnNlEiIKBnNlcmllcxgBIAMoCzISLnZlcm5pZXIudjEuU2VyaWVzEhAKCGxlZnRfb3V0GAIgAygFImsKBlNlcmllcxINCgV0cmlhbBgBIAEoBRIOCgZtZXRyaWMYAiABKAkSCQoBeBgDIAMoARINCgV2YWx1ZRgEIAMoARILCgNtaW4YBSADKAESCwoDbWF4GAYgAygBEg4KBnBvaW50cxgHIAEoAyI/CgxXYXRjaFJlcXVlc3QSLwoNc3Vic2NyaXB0aW9ucxgBIAMoCzIYLnZlcm5pZXIudjEuU3Vic2NyaXB0aW9uIosBCgxTdWJzY3JpcHRpb24SCgoCaWQYASABKAUSFQoLZXhwZXJpbWVudHMYAiABKAlIABIQCgZ0cmlhbHMYAyABKAlIABIuCgZzZXJpZXMYBCABKAsyHC52ZXJuaWVyLnYxLkdldFNlcmllc1JlcXVlc3RIABINCgVzaW5jZRgFIAEoCUIHCgV0b3BpYyKOAgoNV2F0Y2hSZXNwb25zZRIKCgJpZBgBIAEoBRI0CgtleHBlcmltZW50cxgCIAEoCzIdLnZlcm5pZXIudjEuRXhwZXJpbWVudENoYW5nZXNIABIqCgZ0cmlhbHMYAyABKAsyGC52ZXJuaWVyLnYxLlRyaWFsQ29sdW1uc0gAEi8KBnNlcmllcxgEIAEoCzIdLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVzcG9uc2VIABIsCgNlbmQYBSABKAsyHS52ZXJuaWVyLnYxLldhdGNoUmVzcG9uc2UuRW5kSAAaJgoDRW5kEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJQggKBmNoYW5nZSKBAQoRRXhwZXJpbWVudENoYW5nZXMSEAoIcmV2aXNpb24YASABKAkSDQoFd2hvbGUYAiABKAgSKwoLZXhwZXJpbWVudHMYAyADKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSDwoHZGVsZXRlZBgEIAMoCRINCgV0b3RhbBgFIAEoBSIfCg9EZXNjcmliZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKABwoQRGVzY3JpYmVSZXNwb25zZRILCgN3aHkYASABKAkSDAoEeWFtbBgCIAEoCRI6Cgpjb25kaXRpb25zGAMgAygLMiYudmVybmllci52MS5EZXNjcmliZVJlc3BvbnNlLkNvbmRpdGlvbhIyCgZldmVudHMYBCADKAsyIi52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2UuRXZlbnQSLgoEcG9kcxgFIAMoCzIgLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZS5Qb2QSDwoHbWV0cmljcxgGIAMoCRp0CglDb25kaXRpb24SDAoEdHlwZRgBIAEoCRINCgVob2xkcxgCIAEoCBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaggEKBUV2ZW50Eg4KBm9iamVjdBgBIAEoCRIPCgd3YXJuaW5nGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWNvdW50GAUgASgFEigKBHRpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGrQCCgNQb2QSDAoEbmFtZRgBIAEoCRIMCgRub2RlGAIgASgJEg0KBXBoYXNlGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSOgoKY29udGFpbmVycxgFIAMoCzImLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZS5Db250YWluZXISLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcHJpbWFyeRgHIAEoCBJCCglyZXNvdXJjZXMYCCADKAsyLy52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2UuUG9kLlJlc291cmNlc0VudHJ5GjAKDlJlc291cmNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEabgoJQ29udGFpbmVyEgwKBG5hbWUYASABKAkSDQoFc3RhdGUYAiABKAkSDgoGcmVhc29uGAMgASgJEhEKCWV4aXRfY29kZRgEIAEoBRIQCghyZXN0YXJ0cxgFIAEoBRIPCgdwcmltYXJ5GAYgASgIIpoBCg9SZWFkTG9nc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgNwb2QYAiABKAkSEQoJY29udGFpbmVyGAMgASgJEhAKCHByZXZpb3VzGAQgASgIEg4KBmZvbGxvdxgFIAEoCBIMCgR0YWlsGAYgASgFEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIuChBSZWFkTG9nc1Jlc3BvbnNlEgwKBHRleHQYASABKAwSDAoEbm90ZRgCIAEoCSIkChRMaXN0QXJ0aWZhY3RzUmVxdWVzdBIMCgRuYW1lGAEgASgJIl0KFUxpc3RBcnRpZmFjdHNSZXNwb25zZRInCglhcnRpZmFjdHMYASADKAsyFC52ZXJuaWVyLnYxLkFydGlmYWN0Eg0KBXBsYWNlGAIgASgJEgwKBG5vdGUYAyABKAkiVwoIQXJ0aWZhY3QSDAoEcGF0aBgBIAEoCRIMCgRzaXplGAIgASgDEi8KC21vZGlmeV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIxChNSZWFkQXJ0aWZhY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcGF0aBgCIAEoCSIkChRSZWFkQXJ0aWZhY3RSZXNwb25zZRIMCgRkYXRhGAEgASgMItQECg5BbmFseXplUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSEQoJb2JqZWN0aXZlGAIgASgFEjsKCmltcG9ydGFuY2UYAyABKAsyJS52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LkltcG9ydGFuY2VIABI/CgxkaXN0cmlidXRpb24YBCABKAsyJy52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LkRpc3RyaWJ1dGlvbkgAEjUKB2NvbnRvdXIYBSABKAsyIi52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LkNvbnRvdXJIABIzCgZwYXJldG8YBiABKAsyIS52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LlBhcmV0b0gAEjUKB2hpc3RvcnkYByABKAsyIi52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0Lkhpc3RvcnlIABqIAQoKSW1wb3J0YW5jZRI8CgZtZXRob2QYASABKA4yLC52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0LkltcG9ydGFuY2UuTWV0aG9kIjwKBk1ldGhvZBIWChJNRVRIT0RfVU5TUEVDSUZJRUQQABINCglQRURfQU5PVkEQARILCgdGX0FOT1ZBEAIaDgoMRGlzdHJpYnV0aW9uGi8KB0NvbnRvdXISCQoBeBgBIAEoCRIJCgF5GAIgASgJEg4KBnBvaW50cxgDIAEoBRobCgZQYXJldG8SEQoJcmVmZXJlbmNlGAEgAygBGgkKB0hpc3RvcnlCCgoIcXVlc3Rpb24i1QQKD0FuYWx5emVSZXNwb25zZRIPCgdyZXN1bHRzGAEgASgFEjwKCmltcG9ydGFuY2UYAiABKAsyJi52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZS5JbXBvcnRhbmNlSAASOQoMZGlzdHJpYnV0aW9uGAMgASgLMiEudmVybmllci52MS5BbmFseXplUmVzcG9uc2UuU3RlcHNIABI2Cgdjb250b3VyGAQgASgLMiMudmVybmllci52MS5BbmFseXplUmVzcG9uc2UuQ29udG91ckgAEjQKBnBhcmV0bxgFIAEoCzIiLnZlcm5pZXIudjEuQW5hbHl6ZVJlc3BvbnNlLlBhcmV0b0gAEjQKB2hpc3RvcnkYBiABKAsyIS52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZS5TdGVwc0gAGkYKCkltcG9ydGFuY2USEgoKcGFyYW1ldGVycxgBIAMoCRIOCgZzaGFyZXMYAiADKAESFAoMaW50ZXJhY3Rpb25zGAMgASgBGiIKBVN0ZXBzEg0KBXZhbHVlGAEgAygBEgoKAmF0GAIgAygBGlIKB0NvbnRvdXISHQoBeBgBIAEoCzISLnZlcm5pZXIudjEuQ29sdW1uEh0KAXkYAiABKAsyEi52ZXJuaWVyLnYxLkNvbHVtbhIJCgF6GAMgAygBGkoKBlBhcmV0bxIOCgZ0cmlhbHMYASADKAUSDgoGdm9sdW1lGAIgAygBEhEKCXJlZmVyZW5jZRgDIAMoARINCgVmcm9udBgEIAMoBUIICgZhbnN3ZXIiFwoVTGlzdEFsZ29yaXRobXNSZXF1ZXN0InIKFkxpc3RBbGdvcml0aG1zUmVzcG9uc2USKQoKYWxnb3JpdGhtcxgBIAMoCzIVLnZlcm5pZXIudjEuQWxnb3JpdGhtEi0KDnN0b3BwaW5nX3J1bGVzGAIgAygLMhUudmVybmllci52MS5BbGdvcml0aG0ikgEKCUFsZ29yaXRobRIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEi8KCHNldHRpbmdzGAMgAygLMh0udmVybmllci52MS5BbGdvcml0aG0uU2V0dGluZxo3CgdTZXR0aW5nEgwKBG5hbWUYASABKAkSDQoFdGl0bGUYAiABKAkSDwoHZGVmYXVsdBgDIAEoCSJ1ChhQcmV2aWV3RXhwZXJpbWVudFJlcXVlc3QSKgoKZXhwZXJpbWVudBgBIAEoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIMCgR5YW1sGAIgASgJEg4KBnBhcmVudBgDIAEoCRIPCgdzYW1wbGVzGAQgASgFIsICChlQcmV2aWV3RXhwZXJpbWVudFJlc3BvbnNlEioKCmV4cGVyaW1lbnQYASABKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSDAoEeWFtbBgCIAEoCRI/Cghwcm9ibGVtcxgDIAMoCzItLnZlcm5pZXIudjEuUHJldmlld0V4cGVyaW1lbnRSZXNwb25zZS5Qcm9ibGVtEhAKCHdhcm5pbmdzGAQgAygJEgwKBHNpemUYBSABKAESKAoHc2FtcGxlcxgGIAMoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSNQoSbWF4X3RyaWFsX2R1cmF0aW9uGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGikKB1Byb2JsZW0SDQoFZmllbGQYASABKAkSDwoHbWVzc2FnZRgCIAEoCSJGChZTaGFyZUV4cGVyaW1lbnRSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIOCgZ0cmlhbHMYAiADKAUSDAoEdmlldxgDIAEoCSInChdTaGFyZUV4cGVyaW1lbnRSZXNwb25zZRIMCgRwYWdlGAEgASgMIogECghTbmFwc2hvdBIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAIgASgJEgwKBHZpZXcYAyABKAkSKgoKZXhwZXJpbWVudBgEIAEoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIrCgVhYm91dBgFIAEoCzIcLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZRIoCgZ0cmlhbHMYBiABKAsyGC52ZXJuaWVyLnYxLlRyaWFsQ29sdW1ucxIrCgZjdXJ2ZXMYByADKAsyGy52ZXJuaWVyLnYxLlNuYXBzaG90LkN1cnZlcxIsCgdhbnN3ZXJzGAggAygLMhsudmVybmllci52MS5TbmFwc2hvdC5BbnN3ZXIabwoGQ3VydmVzEi8KBGF4aXMYASABKA4yIS52ZXJuaWVyLnYxLkdldFNlcmllc1JlcXVlc3QuQXhpcxIiCgZzZXJpZXMYAiADKAsyEi52ZXJuaWVyLnYxLlNlcmllcxIQCghsZWZ0X291dBgDIAMoBRpkCgZBbnN3ZXISKwoHcmVxdWVzdBgBIAEoCzIaLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QSLQoIcmVzcG9uc2UYAiABKAsyGy52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZTLFCQoQRGFzaGJvYXJkU2VydmljZRJICglHZXRTZXJ2ZXISHC52ZXJuaWVyLnYxLkdldFNlcnZlclJlcXVlc3QaHS52ZXJuaWVyLnYxLkdldFNlcnZlclJlc3BvbnNlElcKDkxpc3ROYW1lc3BhY2VzEiEudmVybmllci52MS5MaXN0TmFtZXNwYWNlc1JlcXVlc3QaIi52ZXJuaWVyLnYxLkxpc3ROYW1lc3BhY2VzUmVzcG9uc2USTgoLTGlzdERldmljZXMSHi52ZXJuaWVyLnYxLkxpc3REZXZpY2VzUmVxdWVzdBofLnZlcm5pZXIudjEuTGlzdERldmljZXNSZXNwb25zZRJLCgpMaXN0QWxlcnRzEh0udmVybmllci52MS5MaXN0QWxlcnRzUmVxdWVzdBoeLnZlcm5pZXIudjEuTGlzdEFsZXJ0c1Jlc3BvbnNlElEKEExpc3RUcmlhbENvbHVtbnMSIy52ZXJuaWVyLnYxLkxpc3RUcmlhbENvbHVtbnNSZXF1ZXN0GhgudmVybmllci52MS5UcmlhbENvbHVtbnMSSAoJR2V0U2VyaWVzEhwudmVybmllci52MS5HZXRTZXJpZXNSZXF1ZXN0Gh0udmVybmllci52MS5HZXRTZXJpZXNSZXNwb25zZRI+CgVXYXRjaBIYLnZlcm5pZXIudjEuV2F0Y2hSZXF1ZXN0GhkudmVybmllci52MS5XYXRjaFJlc3BvbnNlMAESRQoIRGVzY3JpYmUSGy52ZXJuaWVyLnYxLkRlc2NyaWJlUmVxdWVzdBocLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZRJHCghSZWFkTG9ncxIbLnZlcm5pZXIudjEuUmVhZExvZ3NSZXF1ZXN0GhwudmVybmllci52MS5SZWFkTG9nc1Jlc3BvbnNlMAESVAoNTGlzdEFydGlmYWN0cxIgLnZlcm5pZXIudjEuTGlzdEFydGlmYWN0c1JlcXVlc3QaIS52ZXJuaWVyLnYxLkxpc3RBcnRpZmFjdHNSZXNwb25zZRJTCgxSZWFkQXJ0aWZhY3QSHy52ZXJuaWVyLnYxLlJlYWRBcnRpZmFjdFJlcXVlc3QaIC52ZXJuaWVyLnYxLlJlYWRBcnRpZmFjdFJlc3BvbnNlMAESQgoHQW5hbHl6ZRIaLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QaGy52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZRJXCg5MaXN0QWxnb3JpdGhtcxIhLnZlcm5pZXIudjEuTGlzdEFsZ29yaXRobXNSZXF1ZXN0GiIudmVybmllci52MS5MaXN0QWxnb3JpdGhtc1Jlc3BvbnNlEmAKEVByZXZpZXdFeHBlcmltZW50EiQudmVybmllci52MS5QcmV2aWV3RXhwZXJpbWVudFJlcXVlc3QaJS52ZXJuaWVyLnYxLlByZXZpZXdFeHBlcmltZW50UmVzcG9uc2USWgoPU2hhcmVFeHBlcmltZW50EiIudmVybmllci52MS5TaGFyZUV4cGVyaW1lbnRSZXF1ZXN0GiMudmVybmllci52MS5TaGFyZUV4cGVyaW1lbnRSZXNwb25zZUI+WjxnaXRodWIuY29tL3Zlcm5pZXItbWwvdmVybmllci9hcGkvcHJvdG8vdmVybmllci92MTt2ZXJuaWVydjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_vernier_v1_experiment]);
 
 /**
  * @generated from message vernier.v1.GetServerRequest
@@ -91,6 +91,108 @@ export const ListNamespacesResponseSchema: GenMessage<ListNamespacesResponse> = 
   messageDesc(file_vernier_v1_dashboard, 3);
 
 /**
+ * @generated from message vernier.v1.ListDevicesRequest
+ */
+export type ListDevicesRequest = Message<"vernier.v1.ListDevicesRequest"> & {
+};
+
+/**
+ * Describes the message vernier.v1.ListDevicesRequest.
+ * Use `create(ListDevicesRequestSchema)` to create a new message.
+ */
+export const ListDevicesRequestSchema: GenMessage<ListDevicesRequest> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 4);
+
+/**
+ * @generated from message vernier.v1.ListDevicesResponse
+ */
+export type ListDevicesResponse = Message<"vernier.v1.ListDevicesResponse"> & {
+  /**
+   * By node and resource.
+   *
+   * @generated from field: repeated vernier.v1.Devices devices = 1;
+   */
+  devices: Devices[];
+
+  /**
+   * Why it is not said how many there are; empty: it is.
+   *
+   * @generated from field: string hidden = 2;
+   */
+  hidden: string;
+};
+
+/**
+ * Describes the message vernier.v1.ListDevicesResponse.
+ * Use `create(ListDevicesResponseSchema)` to create a new message.
+ */
+export const ListDevicesResponseSchema: GenMessage<ListDevicesResponse> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 5);
+
+/**
+ * Devices are those of one extended resource on one node.
+ *
+ * @generated from message vernier.v1.Devices
+ */
+export type Devices = Message<"vernier.v1.Devices"> & {
+  /**
+   * Empty: the pods wait for a node. '*': the nodes are hidden.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * The node is ready and takes new pods.
+   *
+   * @generated from field: bool ready = 2;
+   */
+  ready: boolean;
+
+  /**
+   * Such as nvidia.com/gpu.
+   *
+   * @generated from field: string resource = 3;
+   */
+  resource: string;
+
+  /**
+   * How many pods may have. 0: see hidden.
+   *
+   * @generated from field: int64 allocatable = 4;
+   */
+  allocatable: bigint;
+
+  /**
+   * How many the pods of the trials hold or ask for.
+   *
+   * @generated from field: int64 used = 5;
+   */
+  used: bigint;
+
+  /**
+   * namespaces/NAMESPACE/experiments/NAME/trials/TRIAL, in ascending order, at most 16.
+   *
+   * @generated from field: repeated string trials = 6;
+   */
+  trials: string[];
+
+  /**
+   * Why the first pod waits.
+   *
+   * @generated from field: string message = 7;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message vernier.v1.Devices.
+ * Use `create(DevicesSchema)` to create a new message.
+ */
+export const DevicesSchema: GenMessage<Devices> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 6);
+
+/**
  * @generated from message vernier.v1.ListAlertsRequest
  */
 export type ListAlertsRequest = Message<"vernier.v1.ListAlertsRequest"> & {
@@ -101,7 +203,7 @@ export type ListAlertsRequest = Message<"vernier.v1.ListAlertsRequest"> & {
  * Use `create(ListAlertsRequestSchema)` to create a new message.
  */
 export const ListAlertsRequestSchema: GenMessage<ListAlertsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 4);
+  messageDesc(file_vernier_v1_dashboard, 7);
 
 /**
  * @generated from message vernier.v1.ListAlertsResponse
@@ -120,7 +222,7 @@ export type ListAlertsResponse = Message<"vernier.v1.ListAlertsResponse"> & {
  * Use `create(ListAlertsResponseSchema)` to create a new message.
  */
 export const ListAlertsResponseSchema: GenMessage<ListAlertsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 5);
+  messageDesc(file_vernier_v1_dashboard, 8);
 
 /**
  * Alert is something that people want to know of an experiment.
@@ -179,7 +281,7 @@ export type Alert = Message<"vernier.v1.Alert"> & {
  * Use `create(AlertSchema)` to create a new message.
  */
 export const AlertSchema: GenMessage<Alert> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 6);
+  messageDesc(file_vernier_v1_dashboard, 9);
 
 /**
  * @generated from message vernier.v1.ListTrialColumnsRequest
@@ -205,7 +307,7 @@ export type ListTrialColumnsRequest = Message<"vernier.v1.ListTrialColumnsReques
  * Use `create(ListTrialColumnsRequestSchema)` to create a new message.
  */
 export const ListTrialColumnsRequestSchema: GenMessage<ListTrialColumnsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 7);
+  messageDesc(file_vernier_v1_dashboard, 10);
 
 /**
  * TrialColumns is a table by columns. All columns have one entry for each row. The
@@ -326,7 +428,7 @@ export type TrialColumns = Message<"vernier.v1.TrialColumns"> & {
  * Use `create(TrialColumnsSchema)` to create a new message.
  */
 export const TrialColumnsSchema: GenMessage<TrialColumns> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 8);
+  messageDesc(file_vernier_v1_dashboard, 11);
 
 /**
  * Column is a column of a table.
@@ -359,7 +461,7 @@ export type Column = Message<"vernier.v1.Column"> & {
  * Use `create(ColumnSchema)` to create a new message.
  */
 export const ColumnSchema: GenMessage<Column> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 9);
+  messageDesc(file_vernier_v1_dashboard, 12);
 
 /**
  * TextColumn holds each text once.
@@ -385,7 +487,7 @@ export type TextColumn = Message<"vernier.v1.TextColumn"> & {
  * Use `create(TextColumnSchema)` to create a new message.
  */
 export const TextColumnSchema: GenMessage<TextColumn> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 10);
+  messageDesc(file_vernier_v1_dashboard, 13);
 
 /**
  * @generated from message vernier.v1.GetSeriesRequest
@@ -443,7 +545,7 @@ export type GetSeriesRequest = Message<"vernier.v1.GetSeriesRequest"> & {
  * Use `create(GetSeriesRequestSchema)` to create a new message.
  */
 export const GetSeriesRequestSchema: GenMessage<GetSeriesRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 11);
+  messageDesc(file_vernier_v1_dashboard, 14);
 
 /**
  * @generated from enum vernier.v1.GetSeriesRequest.Axis
@@ -473,7 +575,7 @@ export enum GetSeriesRequest_Axis {
  * Describes the enum vernier.v1.GetSeriesRequest.Axis.
  */
 export const GetSeriesRequest_AxisSchema: GenEnum<GetSeriesRequest_Axis> = /*@__PURE__*/
-  enumDesc(file_vernier_v1_dashboard, 11, 0);
+  enumDesc(file_vernier_v1_dashboard, 14, 0);
 
 /**
  * @generated from message vernier.v1.GetSeriesResponse
@@ -498,7 +600,7 @@ export type GetSeriesResponse = Message<"vernier.v1.GetSeriesResponse"> & {
  * Use `create(GetSeriesResponseSchema)` to create a new message.
  */
 export const GetSeriesResponseSchema: GenMessage<GetSeriesResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 12);
+  messageDesc(file_vernier_v1_dashboard, 15);
 
 /**
  * Series is a curve. Its columns have one entry for each point.
@@ -554,7 +656,7 @@ export type Series = Message<"vernier.v1.Series"> & {
  * Use `create(SeriesSchema)` to create a new message.
  */
 export const SeriesSchema: GenMessage<Series> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 13);
+  messageDesc(file_vernier_v1_dashboard, 16);
 
 /**
  * @generated from message vernier.v1.WatchRequest
@@ -573,7 +675,7 @@ export type WatchRequest = Message<"vernier.v1.WatchRequest"> & {
  * Use `create(WatchRequestSchema)` to create a new message.
  */
 export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 14);
+  messageDesc(file_vernier_v1_dashboard, 17);
 
 /**
  * Subscription says what to watch.
@@ -631,7 +733,7 @@ export type Subscription = Message<"vernier.v1.Subscription"> & {
  * Use `create(SubscriptionSchema)` to create a new message.
  */
 export const SubscriptionSchema: GenMessage<Subscription> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 15);
+  messageDesc(file_vernier_v1_dashboard, 18);
 
 /**
  * WatchResponse is one change, or a sign of life every 15 s, which has no id.
@@ -683,7 +785,7 @@ export type WatchResponse = Message<"vernier.v1.WatchResponse"> & {
  * Use `create(WatchResponseSchema)` to create a new message.
  */
 export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 16);
+  messageDesc(file_vernier_v1_dashboard, 19);
 
 /**
  * @generated from message vernier.v1.WatchResponse.End
@@ -705,7 +807,7 @@ export type WatchResponse_End = Message<"vernier.v1.WatchResponse.End"> & {
  * Use `create(WatchResponse_EndSchema)` to create a new message.
  */
 export const WatchResponse_EndSchema: GenMessage<WatchResponse_End> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 16, 0);
+  messageDesc(file_vernier_v1_dashboard, 19, 0);
 
 /**
  * @generated from message vernier.v1.ExperimentChanges
@@ -748,7 +850,7 @@ export type ExperimentChanges = Message<"vernier.v1.ExperimentChanges"> & {
  * Use `create(ExperimentChangesSchema)` to create a new message.
  */
 export const ExperimentChangesSchema: GenMessage<ExperimentChanges> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 17);
+  messageDesc(file_vernier_v1_dashboard, 20);
 
 /**
  * @generated from message vernier.v1.DescribeRequest
@@ -767,7 +869,7 @@ export type DescribeRequest = Message<"vernier.v1.DescribeRequest"> & {
  * Use `create(DescribeRequestSchema)` to create a new message.
  */
 export const DescribeRequestSchema: GenMessage<DescribeRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 18);
+  messageDesc(file_vernier_v1_dashboard, 21);
 
 /**
  * @generated from message vernier.v1.DescribeResponse
@@ -818,7 +920,7 @@ export type DescribeResponse = Message<"vernier.v1.DescribeResponse"> & {
  * Use `create(DescribeResponseSchema)` to create a new message.
  */
 export const DescribeResponseSchema: GenMessage<DescribeResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19);
+  messageDesc(file_vernier_v1_dashboard, 22);
 
 /**
  * @generated from message vernier.v1.DescribeResponse.Condition
@@ -855,7 +957,7 @@ export type DescribeResponse_Condition = Message<"vernier.v1.DescribeResponse.Co
  * Use `create(DescribeResponse_ConditionSchema)` to create a new message.
  */
 export const DescribeResponse_ConditionSchema: GenMessage<DescribeResponse_Condition> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 0);
+  messageDesc(file_vernier_v1_dashboard, 22, 0);
 
 /**
  * @generated from message vernier.v1.DescribeResponse.Event
@@ -899,7 +1001,7 @@ export type DescribeResponse_Event = Message<"vernier.v1.DescribeResponse.Event"
  * Use `create(DescribeResponse_EventSchema)` to create a new message.
  */
 export const DescribeResponse_EventSchema: GenMessage<DescribeResponse_Event> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 1);
+  messageDesc(file_vernier_v1_dashboard, 22, 1);
 
 /**
  * @generated from message vernier.v1.DescribeResponse.Pod
@@ -959,7 +1061,7 @@ export type DescribeResponse_Pod = Message<"vernier.v1.DescribeResponse.Pod"> & 
  * Use `create(DescribeResponse_PodSchema)` to create a new message.
  */
 export const DescribeResponse_PodSchema: GenMessage<DescribeResponse_Pod> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 2);
+  messageDesc(file_vernier_v1_dashboard, 22, 2);
 
 /**
  * @generated from message vernier.v1.DescribeResponse.Container
@@ -1005,7 +1107,7 @@ export type DescribeResponse_Container = Message<"vernier.v1.DescribeResponse.Co
  * Use `create(DescribeResponse_ContainerSchema)` to create a new message.
  */
 export const DescribeResponse_ContainerSchema: GenMessage<DescribeResponse_Container> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 3);
+  messageDesc(file_vernier_v1_dashboard, 22, 3);
 
 /**
  * @generated from message vernier.v1.ReadLogsRequest
@@ -1066,7 +1168,7 @@ export type ReadLogsRequest = Message<"vernier.v1.ReadLogsRequest"> & {
  * Use `create(ReadLogsRequestSchema)` to create a new message.
  */
 export const ReadLogsRequestSchema: GenMessage<ReadLogsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 20);
+  messageDesc(file_vernier_v1_dashboard, 23);
 
 /**
  * @generated from message vernier.v1.ReadLogsResponse
@@ -1092,7 +1194,7 @@ export type ReadLogsResponse = Message<"vernier.v1.ReadLogsResponse"> & {
  * Use `create(ReadLogsResponseSchema)` to create a new message.
  */
 export const ReadLogsResponseSchema: GenMessage<ReadLogsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 21);
+  messageDesc(file_vernier_v1_dashboard, 24);
 
 /**
  * @generated from message vernier.v1.ListArtifactsRequest
@@ -1111,7 +1213,7 @@ export type ListArtifactsRequest = Message<"vernier.v1.ListArtifactsRequest"> & 
  * Use `create(ListArtifactsRequestSchema)` to create a new message.
  */
 export const ListArtifactsRequestSchema: GenMessage<ListArtifactsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 22);
+  messageDesc(file_vernier_v1_dashboard, 25);
 
 /**
  * @generated from message vernier.v1.ListArtifactsResponse
@@ -1144,7 +1246,7 @@ export type ListArtifactsResponse = Message<"vernier.v1.ListArtifactsResponse"> 
  * Use `create(ListArtifactsResponseSchema)` to create a new message.
  */
 export const ListArtifactsResponseSchema: GenMessage<ListArtifactsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 23);
+  messageDesc(file_vernier_v1_dashboard, 26);
 
 /**
  * Artifact is a file of a trial.
@@ -1175,7 +1277,7 @@ export type Artifact = Message<"vernier.v1.Artifact"> & {
  * Use `create(ArtifactSchema)` to create a new message.
  */
 export const ArtifactSchema: GenMessage<Artifact> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 24);
+  messageDesc(file_vernier_v1_dashboard, 27);
 
 /**
  * @generated from message vernier.v1.ReadArtifactRequest
@@ -1201,7 +1303,7 @@ export type ReadArtifactRequest = Message<"vernier.v1.ReadArtifactRequest"> & {
  * Use `create(ReadArtifactRequestSchema)` to create a new message.
  */
 export const ReadArtifactRequestSchema: GenMessage<ReadArtifactRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 25);
+  messageDesc(file_vernier_v1_dashboard, 28);
 
 /**
  * @generated from message vernier.v1.ReadArtifactResponse
@@ -1218,7 +1320,7 @@ export type ReadArtifactResponse = Message<"vernier.v1.ReadArtifactResponse"> & 
  * Use `create(ReadArtifactResponseSchema)` to create a new message.
  */
 export const ReadArtifactResponseSchema: GenMessage<ReadArtifactResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 26);
+  messageDesc(file_vernier_v1_dashboard, 29);
 
 /**
  * @generated from message vernier.v1.AnalyzeRequest
@@ -1279,7 +1381,7 @@ export type AnalyzeRequest = Message<"vernier.v1.AnalyzeRequest"> & {
  * Use `create(AnalyzeRequestSchema)` to create a new message.
  */
 export const AnalyzeRequestSchema: GenMessage<AnalyzeRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 27);
+  messageDesc(file_vernier_v1_dashboard, 30);
 
 /**
  * How much each parameter matters.
@@ -1300,7 +1402,7 @@ export type AnalyzeRequest_Importance = Message<"vernier.v1.AnalyzeRequest.Impor
  * Use `create(AnalyzeRequest_ImportanceSchema)` to create a new message.
  */
 export const AnalyzeRequest_ImportanceSchema: GenMessage<AnalyzeRequest_Importance> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 27, 0);
+  messageDesc(file_vernier_v1_dashboard, 30, 0);
 
 /**
  * @generated from enum vernier.v1.AnalyzeRequest.Importance.Method
@@ -1330,7 +1432,7 @@ export enum AnalyzeRequest_Importance_Method {
  * Describes the enum vernier.v1.AnalyzeRequest.Importance.Method.
  */
 export const AnalyzeRequest_Importance_MethodSchema: GenEnum<AnalyzeRequest_Importance_Method> = /*@__PURE__*/
-  enumDesc(file_vernier_v1_dashboard, 27, 0, 0);
+  enumDesc(file_vernier_v1_dashboard, 30, 0, 0);
 
 /**
  * The part of the results that are at least as good as a value.
@@ -1345,7 +1447,7 @@ export type AnalyzeRequest_Distribution = Message<"vernier.v1.AnalyzeRequest.Dis
  * Use `create(AnalyzeRequest_DistributionSchema)` to create a new message.
  */
 export const AnalyzeRequest_DistributionSchema: GenMessage<AnalyzeRequest_Distribution> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 27, 1);
+  messageDesc(file_vernier_v1_dashboard, 30, 1);
 
 /**
  * The objective over two parameters, from the results near each point of a grid.
@@ -1376,7 +1478,7 @@ export type AnalyzeRequest_Contour = Message<"vernier.v1.AnalyzeRequest.Contour"
  * Use `create(AnalyzeRequest_ContourSchema)` to create a new message.
  */
 export const AnalyzeRequest_ContourSchema: GenMessage<AnalyzeRequest_Contour> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 27, 2);
+  messageDesc(file_vernier_v1_dashboard, 30, 2);
 
 /**
  * Trials that enlarged the hypervolume, in order of number.
@@ -1398,7 +1500,7 @@ export type AnalyzeRequest_Pareto = Message<"vernier.v1.AnalyzeRequest.Pareto"> 
  * Use `create(AnalyzeRequest_ParetoSchema)` to create a new message.
  */
 export const AnalyzeRequest_ParetoSchema: GenMessage<AnalyzeRequest_Pareto> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 27, 3);
+  messageDesc(file_vernier_v1_dashboard, 30, 3);
 
 /**
  * Trials that were better than all before them.
@@ -1413,7 +1515,7 @@ export type AnalyzeRequest_History = Message<"vernier.v1.AnalyzeRequest.History"
  * Use `create(AnalyzeRequest_HistorySchema)` to create a new message.
  */
 export const AnalyzeRequest_HistorySchema: GenMessage<AnalyzeRequest_History> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 27, 4);
+  messageDesc(file_vernier_v1_dashboard, 30, 4);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse
@@ -1467,7 +1569,7 @@ export type AnalyzeResponse = Message<"vernier.v1.AnalyzeResponse"> & {
  * Use `create(AnalyzeResponseSchema)` to create a new message.
  */
 export const AnalyzeResponseSchema: GenMessage<AnalyzeResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 28);
+  messageDesc(file_vernier_v1_dashboard, 31);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse.Importance
@@ -1499,7 +1601,7 @@ export type AnalyzeResponse_Importance = Message<"vernier.v1.AnalyzeResponse.Imp
  * Use `create(AnalyzeResponse_ImportanceSchema)` to create a new message.
  */
 export const AnalyzeResponse_ImportanceSchema: GenMessage<AnalyzeResponse_Importance> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 28, 0);
+  messageDesc(file_vernier_v1_dashboard, 31, 0);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse.Steps
@@ -1524,7 +1626,7 @@ export type AnalyzeResponse_Steps = Message<"vernier.v1.AnalyzeResponse.Steps"> 
  * Use `create(AnalyzeResponse_StepsSchema)` to create a new message.
  */
 export const AnalyzeResponse_StepsSchema: GenMessage<AnalyzeResponse_Steps> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 28, 1);
+  messageDesc(file_vernier_v1_dashboard, 31, 1);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse.Contour
@@ -1555,7 +1657,7 @@ export type AnalyzeResponse_Contour = Message<"vernier.v1.AnalyzeResponse.Contou
  * Use `create(AnalyzeResponse_ContourSchema)` to create a new message.
  */
 export const AnalyzeResponse_ContourSchema: GenMessage<AnalyzeResponse_Contour> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 28, 2);
+  messageDesc(file_vernier_v1_dashboard, 31, 2);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse.Pareto
@@ -1591,7 +1693,7 @@ export type AnalyzeResponse_Pareto = Message<"vernier.v1.AnalyzeResponse.Pareto"
  * Use `create(AnalyzeResponse_ParetoSchema)` to create a new message.
  */
 export const AnalyzeResponse_ParetoSchema: GenMessage<AnalyzeResponse_Pareto> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 28, 3);
+  messageDesc(file_vernier_v1_dashboard, 31, 3);
 
 /**
  * @generated from message vernier.v1.ListAlgorithmsRequest
@@ -1604,7 +1706,7 @@ export type ListAlgorithmsRequest = Message<"vernier.v1.ListAlgorithmsRequest"> 
  * Use `create(ListAlgorithmsRequestSchema)` to create a new message.
  */
 export const ListAlgorithmsRequestSchema: GenMessage<ListAlgorithmsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 29);
+  messageDesc(file_vernier_v1_dashboard, 32);
 
 /**
  * @generated from message vernier.v1.ListAlgorithmsResponse
@@ -1628,7 +1730,7 @@ export type ListAlgorithmsResponse = Message<"vernier.v1.ListAlgorithmsResponse"
  * Use `create(ListAlgorithmsResponseSchema)` to create a new message.
  */
 export const ListAlgorithmsResponseSchema: GenMessage<ListAlgorithmsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 30);
+  messageDesc(file_vernier_v1_dashboard, 33);
 
 /**
  * Algorithm proposes points, or stops trials early.
@@ -1659,7 +1761,7 @@ export type Algorithm = Message<"vernier.v1.Algorithm"> & {
  * Use `create(AlgorithmSchema)` to create a new message.
  */
 export const AlgorithmSchema: GenMessage<Algorithm> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 31);
+  messageDesc(file_vernier_v1_dashboard, 34);
 
 /**
  * @generated from message vernier.v1.Algorithm.Setting
@@ -1688,7 +1790,7 @@ export type Algorithm_Setting = Message<"vernier.v1.Algorithm.Setting"> & {
  * Use `create(Algorithm_SettingSchema)` to create a new message.
  */
 export const Algorithm_SettingSchema: GenMessage<Algorithm_Setting> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 31, 0);
+  messageDesc(file_vernier_v1_dashboard, 34, 0);
 
 /**
  * @generated from message vernier.v1.PreviewExperimentRequest
@@ -1724,7 +1826,7 @@ export type PreviewExperimentRequest = Message<"vernier.v1.PreviewExperimentRequ
  * Use `create(PreviewExperimentRequestSchema)` to create a new message.
  */
 export const PreviewExperimentRequestSchema: GenMessage<PreviewExperimentRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 32);
+  messageDesc(file_vernier_v1_dashboard, 35);
 
 /**
  * @generated from message vernier.v1.PreviewExperimentResponse
@@ -1781,7 +1883,7 @@ export type PreviewExperimentResponse = Message<"vernier.v1.PreviewExperimentRes
  * Use `create(PreviewExperimentResponseSchema)` to create a new message.
  */
 export const PreviewExperimentResponseSchema: GenMessage<PreviewExperimentResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 33);
+  messageDesc(file_vernier_v1_dashboard, 36);
 
 /**
  * @generated from message vernier.v1.PreviewExperimentResponse.Problem
@@ -1805,7 +1907,7 @@ export type PreviewExperimentResponse_Problem = Message<"vernier.v1.PreviewExper
  * Use `create(PreviewExperimentResponse_ProblemSchema)` to create a new message.
  */
 export const PreviewExperimentResponse_ProblemSchema: GenMessage<PreviewExperimentResponse_Problem> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 33, 0);
+  messageDesc(file_vernier_v1_dashboard, 36, 0);
 
 /**
  * @generated from message vernier.v1.ShareExperimentRequest
@@ -1840,7 +1942,7 @@ export type ShareExperimentRequest = Message<"vernier.v1.ShareExperimentRequest"
  * Use `create(ShareExperimentRequestSchema)` to create a new message.
  */
 export const ShareExperimentRequestSchema: GenMessage<ShareExperimentRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 34);
+  messageDesc(file_vernier_v1_dashboard, 37);
 
 /**
  * @generated from message vernier.v1.ShareExperimentResponse
@@ -1859,7 +1961,7 @@ export type ShareExperimentResponse = Message<"vernier.v1.ShareExperimentRespons
  * Use `create(ShareExperimentResponseSchema)` to create a new message.
  */
 export const ShareExperimentResponseSchema: GenMessage<ShareExperimentResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 35);
+  messageDesc(file_vernier_v1_dashboard, 38);
 
 /**
  * Snapshot is an experiment as a shared file holds it.
@@ -1921,7 +2023,7 @@ export type Snapshot = Message<"vernier.v1.Snapshot"> & {
  * Use `create(SnapshotSchema)` to create a new message.
  */
 export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 36);
+  messageDesc(file_vernier_v1_dashboard, 39);
 
 /**
  * @generated from message vernier.v1.Snapshot.Curves
@@ -1950,7 +2052,7 @@ export type Snapshot_Curves = Message<"vernier.v1.Snapshot.Curves"> & {
  * Use `create(Snapshot_CurvesSchema)` to create a new message.
  */
 export const Snapshot_CurvesSchema: GenMessage<Snapshot_Curves> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 36, 0);
+  messageDesc(file_vernier_v1_dashboard, 39, 0);
 
 /**
  * @generated from message vernier.v1.Snapshot.Answer
@@ -1972,7 +2074,7 @@ export type Snapshot_Answer = Message<"vernier.v1.Snapshot.Answer"> & {
  * Use `create(Snapshot_AnswerSchema)` to create a new message.
  */
 export const Snapshot_AnswerSchema: GenMessage<Snapshot_Answer> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 36, 1);
+  messageDesc(file_vernier_v1_dashboard, 39, 1);
 
 /**
  * DashboardService reads much at once: thousands of trials as columns, their curves
@@ -2000,6 +2102,18 @@ export const DashboardService: GenService<{
     methodKind: "unary";
     input: typeof ListNamespacesRequestSchema;
     output: typeof ListNamespacesResponseSchema;
+  },
+  /**
+   * ListDevices lists the extended resources of nodes, such as nvidia.com/gpu: how many
+   * there are, and which trials hold them or wait for them. It tells of the trials that
+   * the caller may list.
+   *
+   * @generated from rpc vernier.v1.DashboardService.ListDevices
+   */
+  listDevices: {
+    methodKind: "unary";
+    input: typeof ListDevicesRequestSchema;
+    output: typeof ListDevicesResponseSchema;
   },
   /**
    * ListAlerts lists what happened lately in the experiments of all namespaces whose
