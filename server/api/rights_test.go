@@ -14,6 +14,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
@@ -100,11 +103,12 @@ var requests = map[string]string{
 }
 
 // harmless are the methods that concern no namespace, and what they must not say.
-var harmless = map[string]string{"GetServer": "ml", "ListNamespaces": "namespaces/", "ListAlgorithms": "namespaces/", "ListAlerts": "exp"}
+var harmless = map[string]string{"GetServer": "ml", "ListNamespaces": "namespaces/", "ListAlgorithms": "namespaces/", "ListAlerts": "exp", "ListDevices": "exp"}
 
 func TestNoMethodAnswersACallerWithoutRights(t *testing.T) {
 	exp, trial := runs(t)
-	s := serve(t, interceptor.Funcs{}, exp, trial)
+	s := serve(t, interceptor.Funcs{}, exp, trial, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}, asks("ml", trial.Name, "exp-0000-x", "expensive", corev1.PodRunning, "1"),
+		nodeWith("expensive", corev1.ConditionTrue, corev1.ResourceList{gpu: resource.MustParse("1")}))
 	s.Access = elsewhere("other")
 	server := listen(t, s)
 	for _, file := range []protoreflect.FileDescriptor{vernierv1.File_vernier_v1_experiment_proto, vernierv1.File_vernier_v1_dashboard_proto} {
