@@ -97,18 +97,17 @@ func experimentState(e *v1beta1.Experiment) vernierv1.Experiment_State {
 
 // trialOut is a trial of e.
 func trialOut(e *v1beta1.Experiment, t *v1beta1.Trial, now time.Time) *vernierv1.Trial {
-	lease, outside := t.Lease()
 	number, _ := t.Number()
 	out := &vernierv1.Trial{
 		Name: place{t.Namespace, e.Name, t.Name}.String(), Uid: string(t.UID), Number: int32(number),
-		State: trialState(t, outside && !lease.Held(now)), Parameters: parametersOut(e, t), Values: valuesOut(t),
+		State: stateOf(t, now), Parameters: parametersOut(e, t), Values: valuesOut(t),
 		Why: t.Annotations[v1beta1.AnnotationWhy], CreateTime: timestamppb.New(t.CreationTimestamp.Time),
 	}
 	out.Resource, _ = strconv.ParseFloat(t.Annotations[v1beta1.AnnotationResource], 64) // absent: 0
 	if c := t.LastCondition(); c != nil {
 		out.Message = c.Message
 	}
-	if outside {
+	if lease, outside := t.Lease(); outside {
 		out.Attempt, out.Worker, out.LeaseExpireTime = lease.Attempt, lease.Worker, timestamppb.New(lease.Expires)
 	}
 	out.StartTime, out.EndTime = timeOut(t.Status.StartTime), timeOut(t.Status.CompletionTime)
@@ -120,6 +119,12 @@ func trialOut(e *v1beta1.Experiment, t *v1beta1.Trial, now time.Time) *vernierv1
 		out.Seed = ptr.To(int32(n))
 	}
 	return out
+}
+
+// stateOf is the state of a trial, as far as its worker's lease has run out or not.
+func stateOf(t *v1beta1.Trial, now time.Time) vernierv1.Trial_State {
+	lease, outside := t.Lease()
+	return trialState(t, outside && !lease.Held(now))
 }
 
 func trialState(t *v1beta1.Trial, free bool) vernierv1.Trial_State {

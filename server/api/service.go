@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -279,7 +280,7 @@ func (s *service) ListTrials(ctx context.Context, r *vernierv1.ListTrialsRequest
 	for _, t := range trials {
 		n, _ := t.Number()
 		switch {
-		case n <= from:
+		case n <= from, len(r.GetStates()) > 0 && !slices.Contains(r.GetStates(), stateOf(t, now)):
 		case len(out.Trials) == size:
 			out.NextPageToken = fmt.Sprintf("after-%d", out.Trials[size-1].GetNumber())
 			return out, nil

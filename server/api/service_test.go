@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -240,5 +241,36 @@ func TestTheGreatestStepIsRefused(t *testing.T) {
 	}
 	if err := report(math.MaxInt64 - 1); err != nil {
 		t.Errorf("2^63-2: %v", err)
+	}
+}
+
+func TestTrialsAreListedByState(t *testing.T) {
+	exp, trial := runs(t)
+	failed := trial.DeepCopy()
+	failed.Name, failed.UID, failed.Labels[v1beta1.LabelTrialNumber] = "exp-0001", "3", "1"
+	failed.MarkFailed("out of memory", metav1.NewTime(noon))
+	s := serve(t, interceptor.Funcs{}, exp, trial, failed)
+	for name, c := range map[string]struct {
+		states []vernierv1.Trial_State
+		want   []string
+	}{
+		"all":             {nil, []string{"exp-0000", "exp-0001"}},
+		"one state":       {[]vernierv1.Trial_State{vernierv1.Trial_FAILED}, []string{"exp-0001"}},
+		"two states":      {[]vernierv1.Trial_State{vernierv1.Trial_FAILED, vernierv1.Trial_RUNNING}, []string{"exp-0000", "exp-0001"}},
+		"a state of none": {[]vernierv1.Trial_State{vernierv1.Trial_PRUNED}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := s.ListTrials(t.Context(), &vernierv1.ListTrialsRequest{Parent: parent, States: c.states})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, trial := range got.GetTrials() {
+				names = append(names, path.Base(trial.GetName()))
+			}
+			if diff := cmp.Diff(c.want, names); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -194,8 +194,10 @@ describe.skipIf(missing)("the dashboard", () => {
     await p.getByRole("button", { name: "Alerts: none new" }).waitFor();
   });
 
-  it("shows on which GPUs trials run, and which wait for one", async () => {
-    const p = await visit("/cluster"), gpus = p.getByRole("region", { name: "GPUs", exact: true });
+  it("shows the last errors, and on which GPUs trials run", async () => {
+    const p = await visit("/cluster");
+    await p.getByRole("region", { name: "Failures", exact: true }).getByRole("link", { name: /^trial \d+$/ }).first().waitFor();
+    const gpus = p.getByRole("region", { name: "GPUs", exact: true });
     await gpus.getByRole("img", { name: /^[1-8] of 8 in use$/ }).first().waitFor();
     const trial = gpus.getByRole("link", { name: /^resnet-cifar100-/ }).first(), name = await trial.innerText();
     await trial.click();

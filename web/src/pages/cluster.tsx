@@ -1,10 +1,10 @@
 // What runs and what waits, over all experiments that the caller may see.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { dashboard } from "../api/client";
+import { dashboard, experiments } from "../api/client";
 import { watch } from "../api/live";
 import type { Algorithm, GetServerResponse } from "../api/gen/vernier/v1/dashboard_pb";
-import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
+import { Trial_State, type Experiment, type Trial } from "../api/gen/vernier/v1/experiment_pb";
 import { pathOf, placeOf, specOf, stateOf } from "../data/experiment";
 import { DevicesPanel } from "../panels/devices";
 import { href } from "../router";
@@ -57,8 +57,8 @@ export function Cluster() {
         </section>
         <section class="panel" aria-label="Failures"><header class="panel-head"><h2>Failures</h2></header>
           {failing.length === 0 ? <p class="note pad">None.</p> : (
-            <table class="grid"><thead><tr><th scope="col">Experiment</th><th scope="col" class="num">Failed trials</th><th scope="col">What it says</th></tr></thead>
-              <tbody>{failing.map((e) => <tr key={e.name}><td><a class="name" href={href(`${pathOf(placeOf(e.name))}/trials?q=state%3Dfailed`)}>{placeOf(e.name).experiment}</a></td><td class="num">{e.trialsFailed}</td><td class="wrap muted">{stateOf(e) === "running" ? "it goes on" : e.message}</td></tr>)}</tbody></table>
+            <table class="grid"><thead><tr><th scope="col">Experiment</th><th scope="col" class="num">Failed trials</th><th scope="col">Last error</th></tr></thead>
+              <tbody>{failing.map((e) => <tr key={e.name}><td><a class="name" href={href(`${pathOf(placeOf(e.name))}/trials?q=state%3Dfailed`)}>{placeOf(e.name).experiment}</a></td><td class="num">{e.trialsFailed}</td><td class="wrap muted"><LastError e={e} /></td></tr>)}</tbody></table>
           )}
         </section>
         <DevicesPanel />
@@ -70,4 +70,15 @@ export function Cluster() {
       </div>
     </>
   );
+}
+
+/** Of the trial that failed last; without one, why the experiment did. */
+function LastError({ e }: { e: Experiment }) {
+  const last = useSignal<Trial | null>(null);
+  useEffect(() => {
+    if (e.trialsFailed > 0) experiments.listTrials({ parent: e.name, states: [Trial_State.FAILED] }).then((r) => (last.value = r.trials.at(-1) ?? null), () => {});
+  }, [e.name, e.trialsFailed]);
+  const t = last.value, p = placeOf(e.name);
+  if (!t) return <>{stateOf(e) === "failed" ? e.message : ""}</>;
+  return <><div><a class="link" href={href(`${pathOf(p)}/trials/${t.name.split("/").pop()}`)}>trial {t.number}</a></div>{t.message}</>;
 }

@@ -2148,7 +2148,9 @@ type ListTrialsRequest struct {
 	// At most so many, 1 to 10000. Default: 1000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the page before.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only those in one of these states. Default: all.
+	States        []Trial_State `protobuf:"varint,4,rep,packed,name=states,proto3,enum=vernier.v1.Trial_State" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2202,6 +2204,13 @@ func (x *ListTrialsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListTrialsRequest) GetStates() []Trial_State {
+	if x != nil {
+		return x.States
+	}
+	return nil
 }
 
 type ListTrialsResponse struct {
@@ -2810,12 +2819,13 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\aoutcome\"C\n" +
 	"\x13ReleaseTrialRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aattempt\x18\x02 \x01(\x05R\aattempt\"g\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\"\x98\x01\n" +
 	"\x11ListTrialsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"g\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12/\n" +
+	"\x06states\x18\x04 \x03(\x0e2\x17.vernier.v1.Trial.StateR\x06states\"g\n" +
 	"\x12ListTrialsResponse\x12)\n" +
 	"\x06trials\x18\x01 \x03(\v2\x11.vernier.v1.TrialR\x06trials\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"2\n" +
@@ -2952,59 +2962,60 @@ var file_vernier_v1_experiment_proto_depIdxs = []int32{
 	41, // 37: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
 	42, // 38: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
 	43, // 39: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
-	21, // 40: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
-	49, // 41: vernier.v1.QueuedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
-	49, // 42: vernier.v1.CreateTrialRequest.ParametersEntry.value:type_name -> google.protobuf.Value
-	35, // 43: vernier.v1.ImportTrialsRequest.ImportedTrial.parameters:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry
-	36, // 44: vernier.v1.ImportTrialsRequest.ImportedTrial.values:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntry
-	1,  // 45: vernier.v1.ImportTrialsRequest.ImportedTrial.state:type_name -> vernier.v1.Trial.State
-	46, // 46: vernier.v1.ImportTrialsRequest.ImportedTrial.start_time:type_name -> google.protobuf.Timestamp
-	46, // 47: vernier.v1.ImportTrialsRequest.ImportedTrial.end_time:type_name -> google.protobuf.Timestamp
-	24, // 48: vernier.v1.ImportTrialsRequest.ImportedTrial.measurements:type_name -> vernier.v1.Measurement
-	49, // 49: vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
-	49, // 50: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
-	44, // 51: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	6,  // 52: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
-	18, // 53: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
-	19, // 54: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
-	7,  // 55: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
-	8,  // 56: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
-	9,  // 57: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
-	22, // 58: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
-	25, // 59: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
-	27, // 60: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
-	28, // 61: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
-	10, // 62: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
-	29, // 63: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
-	31, // 64: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
-	12, // 65: vernier.v1.ExperimentService.CreateTrial:input_type -> vernier.v1.CreateTrialRequest
-	13, // 66: vernier.v1.ExperimentService.RerunTrial:input_type -> vernier.v1.RerunTrialRequest
-	14, // 67: vernier.v1.ExperimentService.ImportTrials:input_type -> vernier.v1.ImportTrialsRequest
-	16, // 68: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
-	17, // 69: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
-	4,  // 70: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 71: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
-	20, // 72: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
-	4,  // 73: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 74: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
-	50, // 75: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
-	23, // 76: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
-	26, // 77: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
-	21, // 78: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
-	21, // 79: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
-	21, // 80: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
-	30, // 81: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
-	30, // 82: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
-	11, // 83: vernier.v1.ExperimentService.CreateTrial:output_type -> vernier.v1.QueuedTrial
-	11, // 84: vernier.v1.ExperimentService.RerunTrial:output_type -> vernier.v1.QueuedTrial
-	15, // 85: vernier.v1.ExperimentService.ImportTrials:output_type -> vernier.v1.ImportTrialsResponse
-	21, // 86: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
-	21, // 87: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
-	70, // [70:88] is the sub-list for method output_type
-	52, // [52:70] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	1,  // 40: vernier.v1.ListTrialsRequest.states:type_name -> vernier.v1.Trial.State
+	21, // 41: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
+	49, // 42: vernier.v1.QueuedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
+	49, // 43: vernier.v1.CreateTrialRequest.ParametersEntry.value:type_name -> google.protobuf.Value
+	35, // 44: vernier.v1.ImportTrialsRequest.ImportedTrial.parameters:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry
+	36, // 45: vernier.v1.ImportTrialsRequest.ImportedTrial.values:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntry
+	1,  // 46: vernier.v1.ImportTrialsRequest.ImportedTrial.state:type_name -> vernier.v1.Trial.State
+	46, // 47: vernier.v1.ImportTrialsRequest.ImportedTrial.start_time:type_name -> google.protobuf.Timestamp
+	46, // 48: vernier.v1.ImportTrialsRequest.ImportedTrial.end_time:type_name -> google.protobuf.Timestamp
+	24, // 49: vernier.v1.ImportTrialsRequest.ImportedTrial.measurements:type_name -> vernier.v1.Measurement
+	49, // 50: vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
+	49, // 51: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
+	44, // 52: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	6,  // 53: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
+	18, // 54: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
+	19, // 55: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
+	7,  // 56: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
+	8,  // 57: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
+	9,  // 58: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
+	22, // 59: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
+	25, // 60: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
+	27, // 61: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
+	28, // 62: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
+	10, // 63: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
+	29, // 64: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
+	31, // 65: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
+	12, // 66: vernier.v1.ExperimentService.CreateTrial:input_type -> vernier.v1.CreateTrialRequest
+	13, // 67: vernier.v1.ExperimentService.RerunTrial:input_type -> vernier.v1.RerunTrialRequest
+	14, // 68: vernier.v1.ExperimentService.ImportTrials:input_type -> vernier.v1.ImportTrialsRequest
+	16, // 69: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
+	17, // 70: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
+	4,  // 71: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 72: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
+	20, // 73: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
+	4,  // 74: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 75: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
+	50, // 76: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
+	23, // 77: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
+	26, // 78: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
+	21, // 79: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
+	21, // 80: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
+	21, // 81: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
+	30, // 82: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
+	30, // 83: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
+	11, // 84: vernier.v1.ExperimentService.CreateTrial:output_type -> vernier.v1.QueuedTrial
+	11, // 85: vernier.v1.ExperimentService.RerunTrial:output_type -> vernier.v1.QueuedTrial
+	15, // 86: vernier.v1.ExperimentService.ImportTrials:output_type -> vernier.v1.ImportTrialsResponse
+	21, // 87: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
+	21, // 88: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
+	71, // [71:89] is the sub-list for method output_type
+	53, // [53:71] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_experiment_proto_init() }
