@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -44,7 +45,10 @@ func rightsOfAlerts(t *testing.T) {
 	w.alerts.hosts = []string{"http://127.0.0.1:*"}
 	stop := w.start()
 	goal := 0.5
-	first := w.experiment("first", func(e *v1beta1.Experiment) { e.Spec.Objective.Goal = &goal })
+	reaches := func(e *v1beta1.Experiment) {
+		e.Spec.Objective.Goal, e.Spec.ParallelTrialCount = &goal, ptr.To[int32](1)
+	}
+	first := w.experiment("first", reaches)
 	w.create(first)
 	came := func(n int) func() string {
 		return func() string {
@@ -59,7 +63,7 @@ func rightsOfAlerts(t *testing.T) {
 	w.eventually("the alert comes", came(1))
 	stop()
 	w.start() // it sees both experiments, in one order or the other
-	second := w.experiment("second", func(e *v1beta1.Experiment) { e.Spec.Objective.Goal = &goal })
+	second := w.experiment("second", reaches)
 	w.create(second)
 	w.eventually("the second one comes", came(2))
 	mu.Lock()
