@@ -35,6 +35,7 @@ type decoder struct {
 func (d *decoder) event(b []byte, at int64) error {
 	var s Scalar
 	began := false
+	var first message // at the first summary
 	m := message{rest: b}
 	for m.next() {
 		switch m.key {
@@ -42,6 +43,10 @@ func (d *decoder) event(b []byte, at int64) error {
 			s.Time = wallTime(m.value)
 		case eventStep:
 			s.Step = int64(m.value)
+		case eventSummary:
+			if first.key == 0 {
+				first = m
+			}
 		case eventSession:
 			session := message{rest: m.bytes}
 			for session.next() {
@@ -63,7 +68,8 @@ func (d *decoder) event(b []byte, at int64) error {
 			return errStopped
 		}
 	}
-	for m = (message{rest: b}); m.next(); {
+	m = first // which most often is the last field
+	for more := m.key != 0; more; more = m.next() {
 		if m.key == eventSummary {
 			if err := d.summary(m.bytes, at+m.begins(b), s); err != nil {
 				return err
