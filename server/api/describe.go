@@ -10,9 +10,9 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -198,18 +198,7 @@ func podOut(t *v1beta1.Trial, p *corev1.Pod) *vernierv1.DescribeResponse_Pod {
 			out.Message = c.Message
 		}
 	}
-	sum := corev1.ResourceList{}
-	for _, c := range p.Spec.Containers {
-		for name, quantity := range c.Resources.Requests {
-			q, ok := sum[name]
-			if !ok {
-				q = resource.Quantity{}
-			}
-			q.Add(quantity)
-			sum[name] = q
-		}
-	}
-	for name, q := range sum {
+	for name, q := range resource.PodRequests(p, resource.PodResourcesOptions{}) {
 		out.Resources[string(name)] = q.String()
 	}
 	for _, c := range p.Status.ContainerStatuses {

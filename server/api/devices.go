@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/resource"
@@ -21,10 +20,9 @@ import (
 const (
 	// Every open page asks again and again: nodes are read anew after nodesKept.
 	nodesKept = 10 * time.Second
+	nodesKey  = "nodes"
 	// mostHolders bounds the trials that are named of one resource of a node.
 	mostHolders = 16
-	// hiddenNode stands for all nodes where the caller may not know them.
-	hiddenNode = "*"
 )
 
 // ListDevices implements vernierv1.DashboardServiceHandler.
@@ -37,7 +35,7 @@ func (s *service) ListDevices(ctx context.Context, _ *vernierv1.ListDevicesReque
 	if err != nil {
 		return nil, err
 	}
-	found := devices{}
+	found, waiting := devices{}, devices{}
 	for i := range nodes {
 		found.offer(&nodes[i])
 	}
@@ -52,37 +50,46 @@ func (s *service) ListDevices(ctx context.Context, _ *vernierv1.ListDevicesReque
 			return nil, explain(ctx, err)
 		}
 		for i := range pods.Items {
-			found.hold(&pods.Items[i], hidden != "")
+			p := &pods.Items[i]
+			switch {
+			case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
+			case p.Spec.NodeName == "":
+				waiting.hold(p, "")
+			case hidden != "":
+				found.hold(p, "")
+			default:
+				found.hold(p, p.Spec.NodeName)
+			}
 		}
 	}
-	return &vernierv1.ListDevicesResponse{Devices: found.list(), Hidden: hidden}, nil
+	return &vernierv1.ListDevicesResponse{Devices: found.list(), Waiting: waiting.list(), Hidden: hidden}, nil
 }
 
 // nodes are those of the cluster, the reader's own; or why they are hidden.
 func (s *service) nodes(ctx context.Context) (nodes []corev1.Node, hidden string, err error) {
-	may, err := s.Access.Allowed(ctx, caller(ctx), authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "nodes"})
+	may, err := s.mayRead(ctx, "", "list", "nodes", "")
 	if err != nil {
-		return nil, "", explain(ctx, err)
+		return nil, "", err
 	}
 	if !may {
-		return nil, caller(ctx).Username + " may not list nodes: a cluster role that allows it shows how many there are", nil
+		return nil, caller(ctx).Username + " may not list nodes, so it is not said how many devices they have: have a cluster role bound that allows it", nil
 	}
-	if kept, ok := s.machines.Get(hiddenNode); ok {
+	if kept, ok := s.nodesRead.Get(nodesKey); ok {
 		nodes, _ = kept.([]corev1.Node)
 		return nodes, "", nil
 	}
 	var list corev1.NodeList
 	switch err := s.Reader.List(ctx, &list); {
 	case apierrors.IsForbidden(err):
-		return nil, "Vernier may not list nodes: its role vernier-manager would allow it", nil
+		return nil, "Vernier may not list nodes, so it is not said how many devices they have: the ClusterRole vernier-manager of this version allows it", nil
 	case err != nil:
 		return nil, "", explain(ctx, err)
 	}
-	s.machines.Add(hiddenNode, list.Items, nodesKept)
+	s.nodesRead.Add(nodesKey, list.Items, nodesKept)
 	return list.Items, "", nil
 }
 
-// deviceKey is a resource on a node; node is empty where pods wait for one.
+// deviceKey is a resource on a node, or without one.
 type deviceKey struct {
 	node     string
 	resource corev1.ResourceName
@@ -112,20 +119,12 @@ func (d devices) offer(n *corev1.Node) {
 	}
 }
 
-// hold adds what a pod of a trial has or waits for. Where nodes are hidden, so is which
-// one it runs on.
-func (d devices) hold(p *corev1.Pod, hidden bool) {
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		return
-	}
+// hold adds what a pod of a trial asks for.
+func (d devices) hold(p *corev1.Pod, node string) {
 	trial := place{p.Namespace, p.Labels[v1beta1.LabelExperiment], p.Labels[v1beta1.LabelTrial]}.String()
 	for name, quantity := range resource.PodRequests(p, resource.PodResourcesOptions{}) {
 		if !extended(name) || quantity.IsZero() {
 			continue
-		}
-		node := p.Spec.NodeName
-		if hidden && node != "" {
-			node = hiddenNode
 		}
 		at := d.at(node, name)
 		at.Used += quantity.Value()

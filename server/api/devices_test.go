@@ -68,22 +68,24 @@ func TestDevicesAreCountedForThoseWhoMaySeeTheirTrials(t *testing.T) {
 	row := func(node string, ready bool, of, used int64, message string, trials ...string) *vernierv1.Devices {
 		return &vernierv1.Devices{Node: node, Ready: ready, Resource: gpu, Allocatable: of, Used: used, Message: message, Trials: trials}
 	}
-	waits := row("", false, 0, 8, "Insufficient "+gpu, trial("ml", "exp-0001"))
+	waits := []*vernierv1.Devices{row("", false, 0, 8, "Insufficient "+gpu, trial("ml", "exp-0001"))}
+	mineSomewhere := []*vernierv1.Devices{row("", false, 0, 2, "", trial("ml", "exp-0000"))}
 	mine := lists{"experiments": "ml", "trials": "ml"}
 	for name, c := range map[string]struct {
 		access    Access
 		forbidden bool // to Vernier itself
 		want      []*vernierv1.Devices
+		waiting   []*vernierv1.Devices
 		hidden    bool
 	}{
-		"who may list all": {access: OneToken("any"), want: []*vernierv1.Devices{
-			waits, row("a", true, 4, 3, "", trial("ml", "exp-0000"), trial("other", "exp-0003")), row("b", false, 4, 0, ""),
+		"who may list all": {access: OneToken("any"), waiting: waits, want: []*vernierv1.Devices{
+			row("a", true, 4, 3, "", trial("ml", "exp-0000"), trial("other", "exp-0003")), row("b", false, 4, 0, ""),
 		}},
-		"who may list the trials of one namespace, and nodes": {access: nodesToo{mine}, want: []*vernierv1.Devices{
-			waits, row("a", true, 4, 2, "", trial("ml", "exp-0000")), row("b", false, 4, 0, ""),
+		"who may list the trials of one namespace, and nodes": {access: nodesToo{mine}, waiting: waits, want: []*vernierv1.Devices{
+			row("a", true, 4, 2, "", trial("ml", "exp-0000")), row("b", false, 4, 0, ""),
 		}},
-		"who may not list nodes":              {access: mine, hidden: true, want: []*vernierv1.Devices{waits, row("*", false, 0, 2, "", trial("ml", "exp-0000"))}},
-		"where Vernier may not list nodes":    {access: nodesToo{mine}, forbidden: true, hidden: true, want: []*vernierv1.Devices{waits, row("*", false, 0, 2, "", trial("ml", "exp-0000"))}},
+		"who may not list nodes":              {access: mine, hidden: true, want: mineSomewhere, waiting: waits},
+		"where Vernier may not list nodes":    {access: nodesToo{mine}, forbidden: true, hidden: true, want: mineSomewhere, waiting: waits},
 		"who may list experiments, no trials": {access: lists{"experiments": "ml"}, hidden: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +102,9 @@ func TestDevicesAreCountedForThoseWhoMaySeeTheirTrials(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got.GetDevices(), protocmp.Transform(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.waiting, got.GetWaiting(), protocmp.Transform(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("waiting (-want +got):\n%s", diff)
 			}
 			if (got.GetHidden() != "") != c.hidden {
 				t.Errorf("hidden: %q", got.GetHidden())

@@ -109,8 +109,8 @@ type service struct {
 	kept    keptCurves
 	studies *cache.LRUExpireCache // of *analyzed by analyzedKey
 	alerted *cache.LRUExpireCache // of []*vernierv1.Alert by alertedKey
-	// machines holds the nodes of the cluster, a []corev1.Node.
-	machines *cache.LRUExpireCache
+	// nodesRead has the nodes of the cluster, a []corev1.Node, at nodesKey.
+	nodesRead *cache.LRUExpireCache
 	// analyzing and sharing hold those that are at work on an analysis or a shared file.
 	analyzing, sharing chan struct{}
 	patience           time.Duration // with those who read streams
@@ -121,7 +121,7 @@ const waitingRooms = 64
 
 func newService(c Config) *service {
 	s := &service{Config: c, seed: maphash.MakeSeed(), patience: sendPatience, seriesPatience: seriesPatience,
-		studies: cache.NewLRUExpireCache(mostAnalyzed), alerted: cache.NewLRUExpireCache(mostAlerted), machines: cache.NewLRUExpireCache(1),
+		studies: cache.NewLRUExpireCache(mostAnalyzed), alerted: cache.NewLRUExpireCache(mostAlerted), nodesRead: cache.NewLRUExpireCache(1),
 		analyzing: make(chan struct{}, 2), sharing: make(chan struct{}, 2)}
 	for i := range s.freed {
 		s.freed[i] = make(chan struct{})
@@ -277,10 +277,16 @@ func (s *service) ListTrials(ctx context.Context, r *vernierv1.ListTrialsRequest
 		return nil, err
 	}
 	out, now := &vernierv1.ListTrialsResponse{}, s.Now()
+	onLaterPage := func(n int) bool { return n > from }
+	if r.GetNewestFirst() {
+		trials = slices.Clone(trials) // they are shared
+		slices.Reverse(trials)
+		onLaterPage = func(n int) bool { return from < 0 || n < from }
+	}
 	for _, t := range trials {
 		n, _ := t.Number()
 		switch {
-		case n <= from, len(r.GetStates()) > 0 && !slices.Contains(r.GetStates(), stateOf(t, now)):
+		case !onLaterPage(n), len(r.GetStates()) > 0 && !slices.Contains(r.GetStates(), stateOf(t, now)):
 		case len(out.Trials) == size:
 			out.NextPageToken = fmt.Sprintf("after-%d", out.Trials[size-1].GetNumber())
 			return out, nil

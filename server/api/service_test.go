@@ -244,6 +244,7 @@ func TestTheGreatestStepIsRefused(t *testing.T) {
 	}
 }
 
+// Page by page, of one trial each.
 func TestTrialsAreListedByState(t *testing.T) {
 	exp, trial := runs(t)
 	failed := trial.DeepCopy()
@@ -252,21 +253,28 @@ func TestTrialsAreListedByState(t *testing.T) {
 	s := serve(t, interceptor.Funcs{}, exp, trial, failed)
 	for name, c := range map[string]struct {
 		states []vernierv1.Trial_State
+		newest bool
 		want   []string
 	}{
-		"all":             {nil, []string{"exp-0000", "exp-0001"}},
-		"one state":       {[]vernierv1.Trial_State{vernierv1.Trial_FAILED}, []string{"exp-0001"}},
-		"two states":      {[]vernierv1.Trial_State{vernierv1.Trial_FAILED, vernierv1.Trial_RUNNING}, []string{"exp-0000", "exp-0001"}},
-		"a state of none": {[]vernierv1.Trial_State{vernierv1.Trial_PRUNED}, nil},
+		"all":              {want: []string{"exp-0000", "exp-0001"}},
+		"the newest first": {newest: true, want: []string{"exp-0001", "exp-0000"}},
+		"one state":        {states: []vernierv1.Trial_State{vernierv1.Trial_FAILED}, want: []string{"exp-0001"}},
+		"two states":       {states: []vernierv1.Trial_State{vernierv1.Trial_FAILED, vernierv1.Trial_RUNNING}, want: []string{"exp-0000", "exp-0001"}},
+		"a state of none":  {states: []vernierv1.Trial_State{vernierv1.Trial_PRUNED}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := s.ListTrials(t.Context(), &vernierv1.ListTrialsRequest{Parent: parent, States: c.states})
-			if err != nil {
-				t.Fatal(err)
-			}
 			var names []string
-			for _, trial := range got.GetTrials() {
-				names = append(names, path.Base(trial.GetName()))
+			for ask := (&vernierv1.ListTrialsRequest{Parent: parent, States: c.states, NewestFirst: c.newest, PageSize: 1}); ; {
+				got, err := s.ListTrials(t.Context(), ask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, trial := range got.GetTrials() {
+					names = append(names, path.Base(trial.GetName()))
+				}
+				if ask.PageToken = got.GetNextPageToken(); ask.PageToken == "" {
+					break
+				}
 			}
 			if diff := cmp.Diff(c.want, names); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

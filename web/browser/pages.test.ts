@@ -198,7 +198,7 @@ describe.skipIf(missing)("the dashboard", () => {
     const p = await visit("/cluster");
     await p.getByRole("region", { name: "Failures", exact: true }).getByRole("link", { name: /^trial \d+$/ }).first().waitFor();
     const gpus = p.getByRole("region", { name: "GPUs", exact: true });
-    await gpus.getByRole("img", { name: /^[1-8] of 8 in use$/ }).first().waitFor();
+    await gpus.getByRole("img", { name: /^[1-8] of 8 held$/ }).first().waitFor();
     const trial = gpus.getByRole("link", { name: /^resnet-cifar100-/ }).first(), name = await trial.innerText();
     await trial.click();
     await p.waitForURL((u) => u.pathname.endsWith(`/trials/${name}`));

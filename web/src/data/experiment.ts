@@ -15,6 +15,9 @@ export interface Place {
 export const nameOf = (p: Place) => `namespaces/${p.namespace}/experiments/${p.experiment}`;
 export const pathOf = (p: Place) => `/ns/${p.namespace}/experiments/${p.experiment}`;
 
+/** The page of a trial, by its resource name. */
+export const trialPathOf = (name: string) => `${pathOf(placeOf(name))}/trials/${name.split("/")[5]}`;
+
 export function placeOf(name: string): Place {
   const [, namespace, , experiment] = name.split("/");
   return { namespace, experiment };

@@ -1,11 +1,11 @@
 // What runs and what waits, over all experiments that the caller may see.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { dashboard, experiments } from "../api/client";
+import { dashboard, experiments, explain } from "../api/client";
 import { watch } from "../api/live";
 import type { Algorithm, GetServerResponse } from "../api/gen/vernier/v1/dashboard_pb";
 import { Trial_State, type Experiment, type Trial } from "../api/gen/vernier/v1/experiment_pb";
-import { pathOf, placeOf, specOf, stateOf } from "../data/experiment";
+import { pathOf, placeOf, specOf, stateOf, trialPathOf } from "../data/experiment";
 import { DevicesPanel } from "../panels/devices";
 import { href } from "../router";
 import { Failure, Skeleton, StateMark } from "../ui/ui";
@@ -72,13 +72,14 @@ export function Cluster() {
   );
 }
 
-/** Of the trial that failed last; without one, why the experiment did. */
+/** Of the newest trial that failed; without one, why the experiment did. */
 function LastError({ e }: { e: Experiment }) {
-  const last = useSignal<Trial | null>(null);
+  const last = useSignal<Trial | null>(null), fault = useSignal("");
   useEffect(() => {
-    if (e.trialsFailed > 0) experiments.listTrials({ parent: e.name, states: [Trial_State.FAILED] }).then((r) => (last.value = r.trials.at(-1) ?? null), () => {});
+    if (e.trialsFailed === 0) return;
+    experiments.listTrials({ parent: e.name, states: [Trial_State.FAILED], newestFirst: true, pageSize: 1 }).then((r) => ((last.value = r.trials[0] ?? null), (fault.value = "")), (err: unknown) => (fault.value = explain(err).text));
   }, [e.name, e.trialsFailed]);
-  const t = last.value, p = placeOf(e.name);
-  if (!t) return <>{stateOf(e) === "failed" ? e.message : ""}</>;
-  return <><div><a class="link" href={href(`${pathOf(p)}/trials/${t.name.split("/").pop()}`)}>trial {t.number}</a></div>{t.message}</>;
+  const t = last.value;
+  if (!t) return <>{fault.value || (stateOf(e) === "failed" ? e.message : "")}</>;
+  return <><div><a class="link" href={href(trialPathOf(t.name))}>trial {t.number}</a></div>{t.message}</>;
 }

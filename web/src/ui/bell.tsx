@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { dashboard, explain } from "../api/client";
-import { awake } from "../data/awake";
+import { usePolling } from "../data/awake";
 import type { Alert } from "../api/gen/vernier/v1/dashboard_pb";
 import { pathOf, placeOf, seconds } from "../data/experiment";
 import { formatAge } from "../data/trials";
@@ -17,13 +17,7 @@ const read = (): string[] => { try { return JSON.parse(localStorage.getItem(key)
 export function Bell() {
   const alerts = useSignal<Alert[]>([]), known = useSignal(new Set(read())), open = useSignal(false), fault = useSignal("");
   const box = useRef<HTMLDivElement>(null), id = useId();
-  useEffect(() => {
-    if (!awake.value) return;
-    const ask = () => dashboard.listAlerts({}).then((r) => ((alerts.value = r.alerts), (fault.value = "")), (err: unknown) => (fault.value = explain(err).text));
-    void ask();
-    const timer = setInterval(() => void ask(), every);
-    return () => clearInterval(timer);
-  }, [awake.value]);
+  usePolling(() => void dashboard.listAlerts({}).then((r) => ((alerts.value = r.alerts), (fault.value = "")), (err: unknown) => (fault.value = explain(err).text)), every);
   useEffect(() => {
     if (!open.value) return;
     const away = (e: Event) => !box.current?.contains(e.target as Node) && (open.value = false);

@@ -344,8 +344,11 @@ type ListDevicesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By node and resource.
 	Devices []*Devices `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
-	// Why it is not said how many there are; empty: it is.
-	Hidden        string `protobuf:"bytes,2,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	// Why nodes are hidden, so that it is not said how many devices there are; empty: they
+	// are not.
+	Hidden string `protobuf:"bytes,2,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	// What pods that wait for a node ask for.
+	Waiting       []*Devices `protobuf:"bytes,3,rep,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -394,10 +397,17 @@ func (x *ListDevicesResponse) GetHidden() string {
 	return ""
 }
 
-// Devices are those of one extended resource on one node.
+func (x *ListDevicesResponse) GetWaiting() []*Devices {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+// Devices are those of one extended resource, on one node if it has a name.
 type Devices struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty: the pods wait for a node. '*': the nodes are hidden.
+	// Empty where nodes are hidden, and of pods that wait for one.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// The node is ready and takes new pods.
 	Ready bool `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
@@ -405,7 +415,8 @@ type Devices struct {
 	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
 	// How many pods may have. 0: see hidden.
 	Allocatable int64 `protobuf:"varint,4,opt,name=allocatable,proto3" json:"allocatable,omitempty"`
-	// How many the pods of the trials hold or ask for.
+	// How many the pods of those trials hold or ask for. Others may hold more: pods of no
+	// trial, and of trials that the caller may not list.
 	Used int64 `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`
 	// namespaces/NAMESPACE/experiments/NAME/trials/TRIAL, in ascending order, at most 16.
 	Trials []string `protobuf:"bytes,6,rep,name=trials,proto3" json:"trials,omitempty"`
@@ -4139,10 +4150,11 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\tR\n" +
 	"namespaces\"\x14\n" +
-	"\x12ListDevicesRequest\"\\\n" +
+	"\x12ListDevicesRequest\"\x8b\x01\n" +
 	"\x13ListDevicesResponse\x12-\n" +
 	"\adevices\x18\x01 \x03(\v2\x13.vernier.v1.DevicesR\adevices\x12\x16\n" +
-	"\x06hidden\x18\x02 \x01(\tR\x06hidden\"\xb7\x01\n" +
+	"\x06hidden\x18\x02 \x01(\tR\x06hidden\x12-\n" +
+	"\awaiting\x18\x03 \x03(\v2\x13.vernier.v1.DevicesR\awaiting\"\xb7\x01\n" +
 	"\aDevices\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x1a\n" +
@@ -4537,100 +4549,101 @@ var file_vernier_v1_dashboard_proto_goTypes = []any{
 var file_vernier_v1_dashboard_proto_depIdxs = []int32{
 	61, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
 	8,  // 1: vernier.v1.ListDevicesResponse.devices:type_name -> vernier.v1.Devices
-	11, // 2: vernier.v1.ListAlertsResponse.alerts:type_name -> vernier.v1.Alert
-	61, // 3: vernier.v1.Alert.time:type_name -> google.protobuf.Timestamp
-	62, // 4: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
-	15, // 5: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
-	14, // 6: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
-	14, // 7: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
-	14, // 8: vernier.v1.TrialColumns.usage:type_name -> vernier.v1.Column
-	15, // 9: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
-	0,  // 10: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	18, // 11: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
-	20, // 12: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
-	16, // 13: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
-	22, // 14: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
-	13, // 15: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
-	17, // 16: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
-	42, // 17: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
-	63, // 18: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
-	43, // 19: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
-	44, // 20: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
-	45, // 21: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
-	61, // 22: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
-	29, // 23: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
-	61, // 24: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	48, // 25: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
-	49, // 26: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
-	50, // 27: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
-	51, // 28: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
-	52, // 29: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
-	53, // 30: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
-	54, // 31: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
-	55, // 32: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
-	56, // 33: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
-	54, // 34: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
-	36, // 35: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
-	36, // 36: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
-	57, // 37: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
-	63, // 38: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	63, // 39: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
-	58, // 40: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
-	64, // 41: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
-	65, // 42: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
-	61, // 43: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
-	63, // 44: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
-	24, // 45: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
-	13, // 46: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
-	59, // 47: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
-	60, // 48: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
-	61, // 49: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
-	61, // 50: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
-	46, // 51: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
-	61, // 52: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
-	47, // 53: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	1,  // 54: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
-	14, // 55: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
-	14, // 56: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
-	0,  // 57: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	18, // 58: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
-	32, // 59: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
-	33, // 60: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
-	2,  // 61: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
-	4,  // 62: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
-	6,  // 63: vernier.v1.DashboardService.ListDevices:input_type -> vernier.v1.ListDevicesRequest
-	9,  // 64: vernier.v1.DashboardService.ListAlerts:input_type -> vernier.v1.ListAlertsRequest
-	12, // 65: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
-	16, // 66: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
-	19, // 67: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
-	23, // 68: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
-	25, // 69: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
-	27, // 70: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
-	30, // 71: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
-	32, // 72: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
-	34, // 73: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
-	37, // 74: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
-	39, // 75: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
-	3,  // 76: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
-	5,  // 77: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
-	7,  // 78: vernier.v1.DashboardService.ListDevices:output_type -> vernier.v1.ListDevicesResponse
-	10, // 79: vernier.v1.DashboardService.ListAlerts:output_type -> vernier.v1.ListAlertsResponse
-	13, // 80: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
-	17, // 81: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
-	21, // 82: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
-	24, // 83: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
-	26, // 84: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
-	28, // 85: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
-	31, // 86: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
-	33, // 87: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
-	35, // 88: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
-	38, // 89: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
-	40, // 90: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
-	76, // [76:91] is the sub-list for method output_type
-	61, // [61:76] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	8,  // 2: vernier.v1.ListDevicesResponse.waiting:type_name -> vernier.v1.Devices
+	11, // 3: vernier.v1.ListAlertsResponse.alerts:type_name -> vernier.v1.Alert
+	61, // 4: vernier.v1.Alert.time:type_name -> google.protobuf.Timestamp
+	62, // 5: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
+	15, // 6: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
+	14, // 7: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
+	14, // 8: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
+	14, // 9: vernier.v1.TrialColumns.usage:type_name -> vernier.v1.Column
+	15, // 10: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
+	0,  // 11: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	18, // 12: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
+	20, // 13: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
+	16, // 14: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
+	22, // 15: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
+	13, // 16: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
+	17, // 17: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
+	42, // 18: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
+	63, // 19: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
+	43, // 20: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
+	44, // 21: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
+	45, // 22: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
+	61, // 23: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
+	29, // 24: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
+	61, // 25: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	48, // 26: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
+	49, // 27: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
+	50, // 28: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
+	51, // 29: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
+	52, // 30: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
+	53, // 31: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
+	54, // 32: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
+	55, // 33: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
+	56, // 34: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
+	54, // 35: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
+	36, // 36: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
+	36, // 37: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
+	57, // 38: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
+	63, // 39: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	63, // 40: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
+	58, // 41: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
+	64, // 42: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
+	65, // 43: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
+	61, // 44: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
+	63, // 45: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
+	24, // 46: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
+	13, // 47: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
+	59, // 48: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
+	60, // 49: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
+	61, // 50: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
+	61, // 51: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
+	46, // 52: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
+	61, // 53: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
+	47, // 54: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	1,  // 55: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
+	14, // 56: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
+	14, // 57: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
+	0,  // 58: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	18, // 59: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
+	32, // 60: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
+	33, // 61: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
+	2,  // 62: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
+	4,  // 63: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
+	6,  // 64: vernier.v1.DashboardService.ListDevices:input_type -> vernier.v1.ListDevicesRequest
+	9,  // 65: vernier.v1.DashboardService.ListAlerts:input_type -> vernier.v1.ListAlertsRequest
+	12, // 66: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
+	16, // 67: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
+	19, // 68: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
+	23, // 69: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
+	25, // 70: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
+	27, // 71: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
+	30, // 72: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
+	32, // 73: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
+	34, // 74: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
+	37, // 75: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
+	39, // 76: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
+	3,  // 77: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
+	5,  // 78: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
+	7,  // 79: vernier.v1.DashboardService.ListDevices:output_type -> vernier.v1.ListDevicesResponse
+	10, // 80: vernier.v1.DashboardService.ListAlerts:output_type -> vernier.v1.ListAlertsResponse
+	13, // 81: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
+	17, // 82: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
+	21, // 83: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
+	24, // 84: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
+	26, // 85: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
+	28, // 86: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
+	31, // 87: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
+	33, // 88: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
+	35, // 89: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
+	38, // 90: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
+	40, // 91: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
+	77, // [77:92] is the sub-list for method output_type
+	62, // [62:77] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_dashboard_proto_init() }

@@ -2150,7 +2150,9 @@ type ListTrialsRequest struct {
 	// next_page_token of the page before.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only those in one of these states. Default: all.
-	States        []Trial_State `protobuf:"varint,4,rep,packed,name=states,proto3,enum=vernier.v1.Trial_State" json:"states,omitempty"`
+	States []Trial_State `protobuf:"varint,4,rep,packed,name=states,proto3,enum=vernier.v1.Trial_State" json:"states,omitempty"`
+	// In descending order of number. A page_token is for the same order.
+	NewestFirst   bool `protobuf:"varint,5,opt,name=newest_first,json=newestFirst,proto3" json:"newest_first,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2213,9 +2215,16 @@ func (x *ListTrialsRequest) GetStates() []Trial_State {
 	return nil
 }
 
+func (x *ListTrialsRequest) GetNewestFirst() bool {
+	if x != nil {
+		return x.NewestFirst
+	}
+	return false
+}
+
 type ListTrialsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In order of number.
+	// In order of number, ascending unless newest_first.
 	Trials []*Trial `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -2819,13 +2828,14 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\aoutcome\"C\n" +
 	"\x13ReleaseTrialRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aattempt\x18\x02 \x01(\x05R\aattempt\"\x98\x01\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\"\xbb\x01\n" +
 	"\x11ListTrialsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12/\n" +
-	"\x06states\x18\x04 \x03(\x0e2\x17.vernier.v1.Trial.StateR\x06states\"g\n" +
+	"\x06states\x18\x04 \x03(\x0e2\x17.vernier.v1.Trial.StateR\x06states\x12!\n" +
+	"\fnewest_first\x18\x05 \x01(\bR\vnewestFirst\"g\n" +
 	"\x12ListTrialsResponse\x12)\n" +
 	"\x06trials\x18\x01 \x03(\v2\x11.vernier.v1.TrialR\x06trials\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"2\n" +
