@@ -134,6 +134,12 @@ test: build assets ## Run all tests.
 	@cd tools/images && go vet ./... && go test -buildvcs=false ./...
 	@cd tools/chart && go vet ./... && go test -buildvcs=false ./...
 	@cd bench/suggest && go vet ./... && go test -buildvcs=false ./...
+	@if $(MAKE) -s node-is-new; then $(MAKE) -s web-browser-test; \
+	else echo "NOT RUN: the tests of the dashboard in a browser: they need npm and Node 20.19 or later" >&2; fi
+
+.PHONY: node-is-new
+node-is-new: # Whether the dashboard can be built here.
+	@command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 20 || (+a == 20 && +b >= 19) ? 0 : 1)'
 
 $(BIN)/promtool: tools/rules/go.mod
 	$(call say,building promtool (about 2 minutes))
