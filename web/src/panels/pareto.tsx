@@ -41,7 +41,7 @@ export function Pareto({ model, view }: { model: Model; view: View }) {
         g.stroke();
       },
       empty: names.value.length < 2 ? "One metric is measured: there is nothing to trade it for." : rows.length ? null : "No trial has both results yet.",
-      note: front.length && names.value.length > 1 ? `${front.length} that no other beats${volume === undefined ? "" : `, hypervolume ${formatValue(volume)}`}` : null,
+      note: front.length && names.value.length > 1 ? `front of ${front.length}${volume === undefined ? "" : `, hypervolume ${formatValue(volume)}`}` : null,
     };
   });
   return (
