@@ -199,7 +199,7 @@ describe.skipIf(missing)("on a cluster", () => {
     expect(await p.locator("body").innerText()).not.toContain(`${secret}-loss`);
   }, 180_000);
 
-  it("believes the proxy, and nobody who comes round it", async () => {
+  it("believes the proxy, and not those who come round it", async () => {
     let user = "ann@example.com";
     const proxy = await listen(createServer((req, res) => {
       const on = ask(at.url, { path: req.url, method: req.method, headers: { ...req.headers, host: req.headers.host!, "kubeflow-userid": user, "x-vernier-proxy-secret": "0123456789abcdef" } }, (from) => {

@@ -194,7 +194,22 @@ describe.skipIf(missing)("an instance", () => {
     await p.locator(".vrow").first().waitFor(slow);
   }, 60_000);
 
+  it("stops an experiment, and lets its trials finish", async () => {
+    writeFileSync(join(home, "finishes.yaml"), trains.replace("name: trains", "name: finishes").replace("maxTrialCount: 1", "maxTrialCount: 9").replace("sleep 25", "sleep 8").replace(/ *resources: .*\n/, ""));
+    vernier("run", "-f", join(home, "finishes.yaml"), "--wait=false");
+    await p.goto(`${at.url}ns/default/experiments/finishes/trials?q=state%3Drunning`);
+    await p.locator(".vrow").first().waitFor(slow);
+    await p.getByRole("button", { name: "Stop", exact: true }).click();
+    await p.getByRole("button", { name: "Let them finish" }).click();
+    await said("It ends when the running trials have.");
+    await p.locator(".sub", { hasText: "succeeded" }).first().waitFor(slow);
+    const states = (JSON.parse(vernier("get", "trials", "finishes", "-o", "json")) as { items: { status: { conditions: { type: string }[] } }[] }).items.map((t) => t.status.conditions.at(-1)!.type);
+    expect(states.length).toBeLessThan(9);
+    expect(new Set(states)).toEqual(new Set(["Succeeded"]));
+  }, 90_000);
+
   it("stops an experiment, with its trials, and deletes it", async () => {
+    await p.goto(`${at.url}ns/default/experiments/live`);
     const before = count("live");
     await p.getByRole("button", { name: "Stop", exact: true }).click();
     await p.getByRole("button", { name: "Stop them too" }).click();

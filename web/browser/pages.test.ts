@@ -205,7 +205,7 @@ describe.skipIf(missing)("the dashboard", () => {
   });
 
   for (const dark of [false, true]) {
-    for (const path of ["/", experiment, `${experiment}/trials?q=state%3Drunning`, `${experiment}/analysis`, `${ended}/trials/resnet-baseline-0042`, `${ended}/compare?s=3,17,42`, "/new", "/cluster", "/#token=wrong"]) {
+    for (const path of ["/", experiment, `${experiment}/trials?q=state%3Drunning`, `${experiment}/analysis`, `${experiment}/definition`, `${ended}/trials/resnet-baseline-0042`, `${ended}/compare?s=3,17,42`, "/new", "/cluster", "/#token=wrong"]) {
       it(`has nothing that axe finds: ${path} ${dark ? "dark" : "light"}`, async () => {
         const p = await visit(path, { dark });
         await p.locator("h1").first().waitFor();
