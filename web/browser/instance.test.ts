@@ -109,6 +109,7 @@ describe.skipIf(missing)("an instance", () => {
     await p.getByRole("spinbutton", { name: "lr" }).fill("0.125");
     await p.getByRole("button", { name: "Queue" }).click();
     await said(/^Queued/);
+    await p.getByRole("dialog").waitFor({ state: "hidden", ...slow }); // closing it moves the focus, and typing goes where that is
     await p.getByRole("searchbox", { name: "Filter trials" }).fill("lr=0.125");
     await expect.poll(() => p.locator(".vrow").count(), slow).toBe(1);
     await p.keyboard.press("Escape");
