@@ -62,6 +62,17 @@ func (t *Trial) AskedToStop() bool {
 	return t.Annotations[AnnotationStop] != "" || t.Annotations[AnnotationStopEarly] != ""
 }
 
+// Suspension is QueuedSays or PreemptedSays where the condition says so of the trial's
+// job, else "".
+func (c *TrialCondition) Suspension() string {
+	for _, says := range []string{QueuedSays, PreemptedSays} {
+		if c.Type == TrialRunning && strings.Contains(c.Message, says) {
+			return says
+		}
+	}
+	return ""
+}
+
 // SetCondition writes a condition of type ct at the end of the list. It changes
 // nothing when status and reason are unchanged.
 func (t *Trial) SetCondition(ct TrialConditionType, c Condition, now metav1.Time) {

@@ -67,7 +67,9 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 		a.stop = stillRunning(trials)
 	case !f.exhausted && f.trouble == "" && !exp.Spec.Suspend && exp.Annotations[v1beta1.AnnotationEnd] == "":
 		a.first = nextNumber(trials)
-		a.add, a.after = run.atOnce(min(room(exp, c), addMost), now)
+		away, later := inQueue(exp, trials, now)
+		a.add, a.after = run.atOnce(min(room(exp, c, away), addMost), now)
+		a.after = soonest(a.after, later)
 		if pause := run.pause(now); pause > 0 {
 			a.add, a.after = 0, max(a.after, pause)
 		}
@@ -140,13 +142,40 @@ func timeLeft(exp *v1beta1.Experiment, now time.Time) (left time.Duration, limit
 
 // room is how many trials may be made now: as parallelTrialCount leaves free
 // and maxTrialCount allows. Every trial that exists counts against
-// maxTrialCount, however it ended, so that there are never more.
-func room(exp *v1beta1.Experiment, c counts) int {
-	n := int(ptr.Deref(exp.Spec.ParallelTrialCount, v1beta1.DefaultParallelTrialCount)) - c.active()
+// maxTrialCount, however it ended, so that there are never more. away is how many
+// active trials leave their places to others.
+func room(exp *v1beta1.Experiment, c counts, away int) int {
+	n := atOnce(exp) - c.active() + away
 	if limit := exp.Spec.MaxTrialCount; limit != nil {
 		n = min(n, int(*limit)-c.total)
 	}
 	return max(0, n)
+}
+
+func atOnce(exp *v1beta1.Experiment) int {
+	return int(ptr.Deref(exp.Spec.ParallelTrialCount, v1beta1.DefaultParallelTrialCount))
+}
+
+// keepsPlace is how long a trial whose job is queued or was preempted keeps its place:
+// many jobs are queued for a moment.
+const keepsPlace = time.Minute
+
+// inQueue is how many trials have waited in a queue for so long that others take their
+// places, and when the next will have. At most parallelTrialCount trials leave theirs,
+// so that a full queue gets no more work than the experiment could do twice over.
+func inQueue(exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) (away int, later time.Duration) {
+	for _, t := range trials {
+		c := t.LastCondition()
+		if c == nil || c.Suspension() == "" {
+			continue
+		}
+		if left := c.LastUpdateTime.Add(keepsPlace).Sub(now); left > 0 {
+			later = soonest(later, left)
+		} else {
+			away++
+		}
+	}
+	return min(away, atOnce(exp)), later
 }
 
 // resumable says whether an experiment that has ended goes on: it ended because of

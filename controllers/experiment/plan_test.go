@@ -252,6 +252,46 @@ func TestPlanCounts(t *testing.T) {
 	}
 }
 
+// queued is a trial whose job has been suspended since at.
+func queued(n int, says string, at time.Time) *v1beta1.Trial {
+	t := aTrial(n, created)
+	t.MarkRunning("Trial is running. "+says+": it is suspended", metav1.NewTime(at))
+	return t
+}
+
+func TestTrialsInAQueueLeaveTheirPlaces(t *testing.T) {
+	long, now := noon.Add(-time.Hour), noon.Add(-20*time.Second)
+	tests := map[string]struct {
+		exp    *v1beta1.Experiment
+		trials []*v1beta1.Trial
+		add    int
+		after  time.Duration
+	}{
+		"for a minute they keep them": {
+			anExperiment(), []*v1beta1.Trial{aTrial(0, running), queued(1, v1beta1.QueuedSays, now), queued(2, v1beta1.QueuedSays, now)}, 0, 40 * time.Second},
+		"then others are made": {
+			anExperiment(), []*v1beta1.Trial{aTrial(0, running), queued(1, v1beta1.QueuedSays, long), queued(2, v1beta1.QueuedSays, now)}, 1, 40 * time.Second},
+		"those that were preempted leave theirs as well": {
+			anExperiment(), []*v1beta1.Trial{aTrial(0, running), aTrial(1, running), queued(2, v1beta1.PreemptedSays, long)}, 1, 0},
+		"a queue that takes none gets twice as many as run at once": {
+			anExperiment(parallel(2)), []*v1beta1.Trial{queued(0, v1beta1.QueuedSays, long), queued(1, v1beta1.QueuedSays, long), queued(2, v1beta1.QueuedSays, long)}, 1, 0},
+		"and no more": {
+			anExperiment(parallel(2)), []*v1beta1.Trial{queued(0, v1beta1.QueuedSays, long), queued(1, v1beta1.QueuedSays, long), queued(2, v1beta1.QueuedSays, long), queued(3, v1beta1.QueuedSays, long)}, 0, 0},
+		"they count against maxTrialCount": {
+			anExperiment(maxTrials(3)), []*v1beta1.Trial{queued(0, v1beta1.QueuedSays, long), queued(1, v1beta1.QueuedSays, long)}, 1, 0},
+		"when all run at last, nothing is made or stopped": {
+			anExperiment(parallel(2)), trialsIn(running, running, running, running), 0, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := planned(tc.exp, tc.trials, findings{}, noon)
+			if a.add != tc.add || a.after != tc.after || len(a.stop) > 0 {
+				t.Errorf("the plan makes %d, stops %d and looks again after %v; want %d, none and %v", a.add, len(a.stop), a.after, tc.add, tc.after)
+			}
+		})
+	}
+}
+
 func TestStatusIsBounded(t *testing.T) {
 	trials := trialsIn(times(1200, succeeded)...)
 	s := planned(anExperiment(func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }), trials, findings{}, noon).status

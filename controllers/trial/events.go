@@ -1,8 +1,6 @@
 package trial
 
 import (
-	"strings"
-
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/events"
 )
@@ -36,7 +34,7 @@ func transitions(t *v1beta1.Trial, before, after *v1beta1.TrialStatus) []events.
 		return nil
 	case has.Type == v1beta1.TrialCreated && has.Message != messageCreated:
 		return []events.Event{events.Warning("ReconcileError", "CreateJob", has.Message)}
-	case had.Type == has.Type && suspension(had) != suspension(has):
+	case had.Type == has.Type && had.Suspension() != has.Suspension():
 		return []events.Event{jobRuns(t, has)}
 	case had.Type == has.Type || has.Type == v1beta1.TrialCreated:
 		return nil
@@ -54,23 +52,13 @@ func transitions(t *v1beta1.Trial, before, after *v1beta1.TrialStatus) []events.
 
 // jobRuns says that a job runs, or why it is suspended.
 func jobRuns(t *v1beta1.Trial, c v1beta1.TrialCondition) events.Event {
-	switch suspension(c) {
+	switch c.Suspension() {
 	case v1beta1.QueuedSays:
 		return events.Normal("JobQueued", "RunJob", "Job "+t.Name+" is queued")
 	case v1beta1.PreemptedSays:
 		return events.Normal("JobPreempted", "RunJob", "Job "+t.Name+" was preempted, and waits to run again")
 	}
 	return events.Normal("JobRunning", "RunJob", "Job "+t.Name+" is running")
-}
-
-// suspension is what a condition says of a job that is suspended, or "".
-func suspension(c v1beta1.TrialCondition) string {
-	for _, says := range []string{v1beta1.QueuedSays, v1beta1.PreemptedSays} {
-		if c.Type == v1beta1.TrialRunning && strings.Contains(c.Message, says) {
-			return says
-		}
-	}
-	return ""
 }
 
 func last(s *v1beta1.TrialStatus) v1beta1.TrialCondition {
