@@ -35,6 +35,7 @@ type wiring struct {
 	reporting trial.Reporting
 	rules     webhook.Rules
 	limits    trial.Limits
+	together  bool
 	traces    tracing.Tracer
 	// dial connects to an algorithm's service; nil: by its name.
 	dial   func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
@@ -67,6 +68,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Mapper: mgr.GetRESTMapper(),
 		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trial.NewMetrics(w.metrics, mgr.GetCache()),
 		Store: w.store, Retention: w.retention, Reporting: w.reporting, Limits: w.limits, Katib: w.rules.Katib, Traces: w.traces, Now: w.now,
+		Together: w.together,
 	})
 	if err := trials.Register(ctx, mgr); err != nil {
 		return controllers{}, fmt.Errorf("set up the trial controller: %w", err)

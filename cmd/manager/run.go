@@ -124,7 +124,7 @@ func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, d
 	}
 	running, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, metrics: o.metrics(metrics.Registry),
-		reporting: reporting(o, id, direct), rules: rules, limits: o.limits, traces: traces, dial: dialer(o, mgr), now: time.Now,
+		reporting: reporting(o, id, direct), rules: rules, limits: o.limits, together: o.embedded, traces: traces, dial: dialer(o, mgr), now: time.Now,
 		alerts: o.alerts,
 	})
 	if err != nil {

@@ -97,6 +97,9 @@ type Options struct {
 	Reporting Reporting
 	// Limits are those of trials whose experiments say nothing.
 	Limits Limits
+	// Together says that jobs whose pods work together are made when all of them have
+	// room, because no scheduler of this cluster sees to that.
+	Together bool
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
 	// Traces take the spans of trials that are traced. Default: none.
@@ -109,6 +112,7 @@ type Controller struct {
 	Options
 	expected *expectations.Expectations
 	memory   *memory
+	rooms    *rooms
 	warnings warnings
 	wakes    chan event.TypedGenericEvent[types.NamespacedName]
 
@@ -119,11 +123,15 @@ type Controller struct {
 
 // New returns a controller.
 func New(o Options) *Controller {
-	return &Controller{
+	c := &Controller{
 		Options: o, expected: expectations.New(), memory: newMemory(),
 		wakes: make(chan event.TypedGenericEvent[types.NamespacedName], wakes),
 		kinds: map[schema.GroupVersionKind]bool{},
 	}
+	if o.Together {
+		c.rooms = newRooms(o.Reader, o.Client)
+	}
+	return c
 }
 
 // Wake tells the controller that a trial has new points. It does not block.

@@ -205,13 +205,23 @@ func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, troub
 	case err != nil:
 		return err.Error(), ""
 	}
+	if why, err := c.rooms.take(ctx, t, job, c.Now()); why != "" || err != nil {
+		return "", cmp.Or(why, fmt.Sprint(err))
+	}
 	c.memory.forgetJob(t.UID)
-	err = c.Client.Create(ctx, job)
+	if fatal, trouble = c.make(ctx, t, job); fatal+trouble != "" {
+		c.rooms.release(t.UID)
+	}
+	return fatal, trouble
+}
+
+func (c *Controller) make(ctx context.Context, t *v1beta1.Trial, job *unstructured.Unstructured) (fatal, trouble string) {
+	err := c.Client.Create(ctx, job)
 	switch {
 	case err == nil:
 		return "", ""
 	case apierrors.IsAlreadyExists(err):
-		return c.exists(ctx, t, gvk)
+		return c.exists(ctx, t, job.GroupVersionKind())
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return fmt.Sprintf("the API server refuses it: %v", err), ""
 	default:

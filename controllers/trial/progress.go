@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -110,9 +111,17 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, limits Limits, now ti
 	due := c.Message == messageCreated || now.Sub(c.LastUpdateTime.Time) >= kindRetry
 	if due && c.Message != message {
 		c.Message, c.LastUpdateTime = message, at
-		return decision{status: &t.Status, after: kindRetry}
+		return decision{status: &t.Status, after: launchRetry(trouble)}
 	}
-	return decision{after: kindRetry}
+	return decision{after: launchRetry(trouble)}
+}
+
+// launchRetry is when to try again. Room may come at any time.
+func launchRetry(trouble string) time.Duration {
+	if strings.HasPrefix(trouble, noRoom) {
+		return roomRetry
+	}
+	return kindRetry
 }
 
 // liveDue is how long a running trial has to wait for its next write; zero or

@@ -99,10 +99,10 @@ func waiting(s seen, said string, now time.Time) trainer.Wait {
 // refuses is how the API server and admission say that they refuse an object.
 var refuses = regexp.MustCompile(`^Error creating|forbidden|PodSecurity|denied the request|is invalid`)
 
-// remedyOf tells a full quota from what is refused for good; other is of all else.
+// remedyOf tells a full quota or machine from what is refused for good; other is of all else.
 func remedyOf(why string, other trainer.Remedy) trainer.Remedy {
 	switch {
-	case strings.Contains(why, "exceeded quota"):
+	case strings.Contains(why, "exceeded quota"), strings.HasPrefix(why, noRoom):
 		return trainer.Room
 	case refuses.MatchString(why):
 		return trainer.Repair

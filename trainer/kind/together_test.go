@@ -1,0 +1,43 @@
+package kind_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
+)
+
+func TestPodsThatWorkTogether(t *testing.T) {
+	const template = `template: {spec: {subdomain: all, containers: [{name: main, image: i}]}}`
+	tests := map[string]struct {
+		job  string
+		want int
+	}{
+		"a Job of one pod":         {`{apiVersion: batch/v1, kind: Job, spec: {` + template + `}}`, 0},
+		"an Indexed Job":           {`{apiVersion: batch/v1, kind: Job, spec: {completionMode: Indexed, completions: 3, parallelism: 3, ` + template + `}}`, 3},
+		"a Job of nameless pods":   {`{apiVersion: batch/v1, kind: Job, spec: {completions: 3, parallelism: 3, ` + template + `}}`, 0},
+		"a TFJob":                  {`{apiVersion: kubeflow.org/v1, kind: TFJob, spec: {tfReplicaSpecs: {PS: {replicas: 2, ` + template + `}, Worker: {replicas: 3, ` + template + `}}}}`, 5},
+		"a PyTorchJob of a master": {`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {` + template + `}}}}`, 0},
+		"a JobSet":                 {`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a, replicas: 2, template: {spec: {parallelism: 2, completions: 2, ` + template + `}}}]}}`, 4},
+		"a TrainJob":               {`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: 4}}}`, 0},
+		"a kind without templates": {`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {}}`, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := &unstructured.Unstructured{}
+			raw, err := yaml.YAMLToJSON([]byte(tc.job))
+			if err == nil {
+				err = job.UnmarshalJSON(raw)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := trainer.Together(job, kind.For(job.GroupVersionKind())); len(got) != tc.want {
+				t.Errorf("%d pods work together, want %d", len(got), tc.want)
+			}
+		})
+	}
+}
