@@ -159,6 +159,9 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 	if session != nil && session.note != "" && !o.program {
 		fmt.Fprintln(s.err, "vernier:", session.note)
 	}
+	if err == nil && o.program {
+		err = o.script.takeGPUs(setup, session, experiment, s.err)
+	}
 	var before *v1beta1.Experiment
 	if err == nil {
 		before, err = submit(setup, o, session, objects, experiment)

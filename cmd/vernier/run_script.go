@@ -73,7 +73,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.Var(objectiveFlag{&o.objectives, v1beta1.ObjectiveTypeMaximize}, "maximize", "metric to make large; several have commas between them")
 	f.Float64Var(&o.goal, "goal", 0, "end when the first metric has reached this value")
 	f.Int32VarP(&o.spec.Trials, "max-trials", "n", defaultTrials, "how many trials there are in all; a higher number goes on")
-	f.Int32VarP(&o.spec.Parallel, "parallel", "j", int32(max(runtime.NumCPU()/2, 1)), "how many trials run at a time (default: half of the cores)")
+	f.Int32VarP(&o.spec.Parallel, "parallel", "j", int32(max(runtime.NumCPU()/2, 1)), "how many trials run at a time (default: as many as have GPUs, or half of the cores)")
 	f.StringVar(&o.spec.Name, "name", "", "name of the experiment (default: that of the program)")
 	f.StringVar(&o.spec.Algorithm, "algorithm", "auto", "algorithm of the search: see vernier optimize --list")
 	f.StringVar(&o.spec.Stopping, "stopping", "", "rule that stops hopeless trials early, such as medianstop: see vernier optimize --list")
@@ -82,7 +82,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the trials, as NAME=VALUE, or NAME to pass on the one of this shell; may be repeated. Values are kept in the Experiment, for everyone who may read it: no secrets")
 	f.StringVar(&o.spec.Metrics, "metrics", "text", "where metrics are: text (NAME=VALUE in the output), json or logfmt (lines of the output), tensorboard:DIR, or a file")
 	f.StringArrayVar(&o.spec.Filters, "filter", nil, "regular expression with two groups, name and value, for metrics in text; may be repeated")
-	f.IntVar(&o.spec.GPUs, "gpus", 0, "GPUs of each trial")
+	f.IntVar(&o.spec.GPUs, "gpus", 0, "GPUs of each trial (default: 1 where the machine has GPUs)")
 	f.Int32Var(&o.spec.Retry, "retry", 0, "how many times a failed trial is run again")
 	f.DurationVar(&o.duration, "max-duration", 0, "end the experiment after this time")
 	f.DurationVar(&o.perTrial, "max-trial-duration", 0, "a trial that runs longer fails")
@@ -315,6 +315,10 @@ func (o *scriptOptions) experiment(ctx context.Context, argv []string, getenv fu
 	case len(o.spec.Objectives) == 0:
 		return nil, usageErrorf("say which metric counts: --minimize loss, or --maximize accuracy. vernier run --probe shows which the program prints")
 	}
+	return o.object()
+}
+
+func (o *scriptOptions) object() (*unstructured.Unstructured, error) {
 	e, err := o.spec.Experiment()
 	if err != nil {
 		return nil, &exitError{exitInvalid, err}
