@@ -104,12 +104,17 @@ $(BIN)/operators/kueue: e2e/operators/go.mod
 	$(call say,building the training operator and JobSet and Trainer and Kueue (about 5 minutes the first time))
 	@cd e2e/operators && CGO_ENABLED=0 go build -buildvcs=false -ldflags="-s -w" -o $(BIN)/operators/ tool && touch $(BIN)/operators/*
 
+$(BIN)/pipelines/controller: e2e/operators/pipelines/go.mod
+	$(call say,building the controllers of Argo Workflows and Tekton Pipelines (about 5 minutes the first time))
+	@e2e/operators/pipelines/build.sh $(BIN)/pipelines
+
 .PHONY: e2e-operators
-e2e-operators: node-up $(BIN)/helm $(BIN)/operators/kueue ## Run trials under the training operator, JobSet, Trainer and Kueue, most of them on that node: about 10 minutes.
+e2e-operators: node-up $(BIN)/helm $(BIN)/operators/kueue $(BIN)/pipelines/controller ## Run trials under the training operator, JobSet, Trainer, Kueue, Argo and Tekton, most of them on that node: about 15 minutes.
 	@$(MAKE) -s images ARCHES=$$(go env GOARCH)
 	$(call say,installing the operators)
 	@VERNIER_BIN_DIR=$(BIN) e2e/operators/operators.sh
-	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' 'TestOperators|TestKueue' ''
+	@VERNIER_BIN_DIR=$(BIN) e2e/operators/pipelines.sh
+	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' 'TestOperators|TestKueue|TestPipelines' ''
 	@VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 10m -v -run TestTrainJobsOnAnInstance ./e2e
 
 .PHONY: bench-cluster

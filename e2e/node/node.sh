@@ -202,6 +202,7 @@ image() {
 	busybox --list | grep -v '^busybox$' | while read -r applet; do ln -s busybox "$d/rootfs/bin/$applet"; done
 	[ $# -eq 0 ] || cp -L "$@" "$d/rootfs/bin/"
 	echo 'root:x:0:0::/:/bin/sh' >"$d/rootfs/etc/passwd"
+	ln -s bin "$d/rootfs/ko-app" # where Tekton looks for its programs
 	# With /usr of a Debian machine mounted there, its programs find their libraries.
 	ln -s usr/lib usr/lib64 "$d/rootfs/"
 	tar -C "$d/rootfs" --owner=0 --group=0 -cf "$d/layer.tar" .
