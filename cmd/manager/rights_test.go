@@ -58,6 +58,7 @@ func TestRights(t *testing.T) {
 		"jobs that go":             rightsWhereJobsGo,
 		"an algorithm's service":   TestAnAlgorithmsService,
 		"training jobs":            TestOperatorRunsAJobWithTheRightsOfItsRole,
+		"gangs":                    TestOperatorMakesPodGroups,
 		"names of pods":            TestOperatorSaysWhyThereAreNoPods,
 		"an MPIJob":                rightsOfAnMPIJob,
 		"the webhook's authority":  rightsToAnnounce,

@@ -25,7 +25,8 @@ type job struct {
 	spec     spec
 	replicas []replica
 	status   status
-	invalid  error // why it can never run; nil if it can
+	gang     *gangScheduler // which starts the pods together; nil if none does
+	invalid  error          // why it can never run; nil if it can
 }
 
 // replica is one kind of pod of a job: its masters, its workers.
@@ -62,6 +63,8 @@ type runPolicy struct {
 	BackoffLimit            *int32 `json:"backoffLimit"`
 	Suspend                 bool   `json:"suspend"`
 	ManagedBy               string `json:"managedBy"`
+	// SchedulingPolicy asks for a gang.
+	SchedulingPolicy *schedulingPolicy `json:"schedulingPolicy"`
 }
 
 // The values of cleanPodPolicy: which pods go when the job has ended.

@@ -157,6 +157,14 @@ func (c *Controller) act(ctx context.Context, obj *unstructured.Unstructured, j 
 			errs = append(errs, c.remove(ctx, &d.remove[i]))
 		}
 	}
+	if len(d.create) > 0 {
+		if err := j.chooseGang(c.client.RESTMapper()); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if j.gang == nil && j.spec.RunPolicy.SchedulingPolicy != nil {
+			event.Warning("NoPodGroups", "Create", "this cluster has no PodGroups (of Volcano or the coscheduling plugin): runPolicy.schedulingPolicy is left aside").Send(c.recorder, obj)
+		}
+	}
 	for _, o := range j.objects(d.create) {
 		err := c.create(ctx, j, o)
 		switch {

@@ -56,6 +56,9 @@ func (j *job) objects(missing []seat) (all []client.Object) {
 	if len(missing) > 0 && j.beside != nil {
 		all = j.beside(j)
 	}
+	if len(missing) > 0 && j.gang != nil {
+		all = append(all, j.podGroup())
+	}
 	for _, s := range missing {
 		pod := j.pod(s)
 		all = append(all, j.service(s, pod), pod)
@@ -90,6 +93,7 @@ func (j *job) pod(s seat) *corev1.Pod {
 	}
 	j.listen(&p.Spec)
 	j.environ(j, s, &p.Spec)
+	j.join(p, s.replica)
 	return p
 }
 
