@@ -1,6 +1,7 @@
 // Package command holds the commands of the program collector, which runs in the
 // pods of trials: run is the sidecar, which reports the points that it finds; exec
-// and env start the measured program, and meet the sidecar in a shared directory.
+// and env start the measured program, and meet the sidecar in a shared directory. Where
+// pods mount the collector, run does both.
 package command
 
 import (
@@ -23,6 +24,8 @@ const usage = `usage:
   collector env [--dir D] -- COMMAND [ARGUMENT...]
                                                run a program that knows where to push its metrics
   collector run --kind KIND [flags]            report the metrics of a trial
+  collector run --kind StdOut [flags] -- COMMAND [ARGUMENT...]
+                                               run a program and report its metrics, without a sidecar
   collector await [--dir D]                    wait until "collector run" can be stopped without loss
   collector checkpoints --to DIR [--from DIR]  make a trial's directory of checkpoints, with those of another trial
   collector metrics [--dir D]                  print how "collector run" is doing, for Prometheus

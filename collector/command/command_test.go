@@ -85,6 +85,8 @@ func TestCommandLineIsRefused(t *testing.T) {
 		"a name for logfmt":   {args: []string{"run", "--kind=StdOut", "--metric=a b", "--format=LOGFMT"}, wantSaid: "cannot be a key of logfmt"},
 		"a bad filter":        {args: []string{"run", "--kind=StdOut", "--metric=m", "--filter=(["}, wantSaid: "(["},
 		"a file without path": {args: []string{"run", "--kind=File", "--metric=m"}, wantSaid: "--path"},
+		"a program of File":   {args: []string{"run", "--kind=File", "--path=/x/y", "--metric=m", "--", "true"}, wantSaid: "give no command"},
+		"run no program":      {args: []string{"run", "--kind=StdOut", "--metric=m", "--"}, wantSaid: "no command"},
 		"await something":     {args: []string{"await", "x"}, wantSaid: `"x"`},
 		"no grace":            {args: []string{"run", "--kind=StdOut", "--metric=m", "--grace=0s"}, wantSaid: "positive"},
 		"no pod":              {args: []string{"run", "--kind=StdOut", "--metric=m"}, env: []string{}, wantSaid: contract.EnvPodUID},

@@ -32,12 +32,18 @@ func execCommand(_ context.Context, args []string, stdout, stderr io.Writer) int
 	if err != nil {
 		return fail(stderr, exitUsage, "exec", err)
 	}
-	e := execution{argv: argv, dir: dir, stdout: stdout, stderr: stderr, started: time.Now(), signals: make(chan os.Signal, 64)}
+	return execute(&execution{argv: argv, dir: dir, stdout: stdout, stderr: stderr}, limit)
+}
+
+// execute runs a program, keeps at most limit bytes of its output, and returns its exit
+// code once it can be stopped without loss.
+func execute(e *execution, limit int64) int {
+	e.started, e.signals = time.Now(), make(chan os.Signal, 64)
 	signal.Notify(e.signals, passedOn()...)
 	defer signal.Stop(e.signals)
 	if err := e.open(limit); err != nil {
 		// Better to fail now than to train for hours unmeasured.
-		return fail(stderr, exitNotKept, "exec", fmt.Errorf("the output cannot be kept, so no metric could be read: %w", err))
+		return fail(e.stderr, exitNotKept, "exec", fmt.Errorf("the output cannot be kept, so no metric could be read: %w", err))
 	}
 	return e.finish(e.run())
 }

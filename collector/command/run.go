@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type runConfig struct {
 	sharedNetwork           bool
 	grace                   time.Duration
 	terminationLog          string
+	undelivered             bool // a summary of what is stored is not wanted
 	podUID                  string
 	rate                    int64
 	metricsAt               string
@@ -89,6 +91,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.StringVar(&cfg.install, contract.FlagInstall, "", "copy this program there first")
 	flags.DurationVar(&cfg.grace, contract.FlagGrace, defaultGrace, "time from SIGTERM to exit")
 	flags.StringVar(&cfg.terminationLog, contract.FlagTerminationLog, contract.DefaultTerminationLog, "file for the summary")
+	flags.BoolVar(&cfg.undelivered, flagUndelivered, false, "leave a summary only of what is not stored")
 	flags.Int64Var(&cfg.rate, contract.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
 	flags.StringVar(&cfg.metricsAt, contract.FlagMetrics, "", "unix socket or host:port that serves this program's own metrics, or off (default: metrics.sock in --dir)")
 	flags.StringVar(&cfg.pushAddress, contract.FlagPushAddress, "", "loopback address that takes metrics beside the socket (Push)")
@@ -119,6 +122,9 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 }
 
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return runProgram(ctx, args[:i], args[i+1:], stdout, stderr)
+	}
 	// First of all: until then, SIGTERM ends the process.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
@@ -207,6 +213,22 @@ func (p phases) obey(signals <-chan os.Signal, grace time.Duration, cancel conte
 			}
 		}
 	}
+}
+
+// leave leaves the summary in the termination message. Where a program runs beside, the
+// message is the program's: then only what is not stored is left, until it is stored.
+func (cfg runConfig) leave(s contract.Summary) error {
+	if !cfg.undelivered || !s.Final {
+		return writeSummary(cfg.terminationLog, s)
+	}
+	had, err := os.ReadFile(cfg.terminationLog)
+	if err != nil {
+		return nil //nolint:nilerr // nothing was left
+	}
+	if _, err := contract.ParseSummary(string(had)); err != nil {
+		return nil //nolint:nilerr // it is the program's
+	}
+	return os.Truncate(cfg.terminationLog, 0)
 }
 
 // writeSummary writes the termination message. The kubelet mounts the file, so

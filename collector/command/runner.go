@@ -203,7 +203,7 @@ func (r *runner) report(ctx context.Context, a *attempt, open opener) {
 		if err != nil {
 			r.errs = append(r.errs, fmt.Errorf("attempt %s: %w", a.ID, err))
 		}
-		if err := writeSummary(r.cfg.terminationLog, summarize(r.attempts)); err != nil {
+		if err := r.cfg.leave(summarize(r.attempts)); err != nil {
 			// All the worse when it was needed; run's own error says so.
 			r.log.Error("the summary was not written", "error", err)
 		}
