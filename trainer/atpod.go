@@ -52,6 +52,7 @@ func atPod(c Collector) Collector {
 		labels[k] = v
 	}
 	c.Labels = labels
+	c.Mount = false // LacksCollector looks for the sidecar
 	return c
 }
 

@@ -50,6 +50,8 @@ const (
 	// SourceVolume holds the files that the primary container writes, unless the
 	// template mounts a volume there.
 	SourceVolume = "vernier-source"
+	// ImageVolume is the collector's image, where there is no sidecar.
+	ImageVolume = "vernier-collector"
 	// EnvTrialName is the variable with the name of the trial.
 	EnvTrialName = "KATIB_TRIAL_NAME"
 	// EnvTrialSeed is the variable with the seed of the trial.
@@ -63,6 +65,9 @@ const (
 type Collector struct {
 	// Image of the sidecar, with the command "collector" on its PATH.
 	Image string
+	// Mount says that every node can mount Image as a volume, with the program where
+	// Vernier's own image has it: the pods of Jobs then need no sidecar for StdOut.
+	Mount bool
 	// Binary is the path of the collector command in the primary container if it is
 	// there already, as in the embedded mode. If empty, the sidecar copies itself
 	// into the pod where the program is started by it.

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // Exit codes with a special meaning: those of POSIX shells, which collector exec
@@ -173,7 +175,7 @@ func commandOf(pod *corev1.Pod, container string) string {
 			continue
 		}
 		argv := slices.Concat(c.Command, c.Args)
-		if i := slices.Index(argv, "--"); i >= 0 && len(argv) > 1 && (argv[1] == "exec" || argv[1] == "env" && path.Base(argv[0]) == "collector") {
+		if i := slices.Index(argv, "--"); i >= 0 && len(argv) > 1 && (argv[1] == "exec" || path.Base(argv[0]) == "collector") {
 			argv = argv[i+1:]
 		}
 		if len(argv) > 0 && !slices.Contains(runners, path.Base(argv[0])) {
@@ -204,10 +206,11 @@ func memoryLimit(pod *corev1.Pod, name string) string {
 	return "; it has no limit of its own, so the node ran out"
 }
 
-// quote adds a program's or the kubelet's message, or the end of a long one.
+// quote adds a program's or the kubelet's message, or the end of a long one. The
+// collector's, where there is no sidecar, is in the place of the program's.
 func quote(message string) string {
 	message = strings.TrimSpace(message)
-	if message == "" {
+	if _, err := contract.ParseSummary(message); message == "" || err == nil {
 		return ""
 	}
 	if runes := []rune(message); len(runes) > tail {

@@ -83,6 +83,10 @@ func TestExplain(t *testing.T) {
 			[]corev1.Pod{pod("p", &terminated{ExitCode: 127, Reason: "Error"})},
 			"container main of pod p exited with code 127, command not found: check the command, and that the image or machine has the program (kubectl logs -n team p -c main)",
 		},
+		"a summary of the collector in the place of the program's message": {
+			[]corev1.Pod{trialPod(pod("p", &terminated{ExitCode: 127, Message: `{"vernier":1,"attempt":"u/0","final":false}`}), "/c/collector", "run", "--dir=/d", "--", "trian")},
+			`container main of pod p exited with code 127, command "trian" not found: check the command, and that the image or machine has the program (vernier logs exp/exp-0001; on a cluster, set trialTemplate.retain to keep the pod)`,
+		},
 		"command not found by the wrapper, which names it": {
 			[]corev1.Pod{trialPod(pod("p", &terminated{ExitCode: 127, Message: "no such file"}), "collector", "exec", "--dir=/d", "--", "trian", "--x")},
 			`container main of pod p exited with code 127, command "trian" not found (no such file): check the command, and that the image or machine has the program (vernier logs exp/exp-0001; on a cluster, set trialTemplate.retain to keep the pod)`,

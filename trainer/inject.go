@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vernier-ml/vernier/collector/contract"
@@ -19,7 +20,8 @@ import (
 // primary container the variables KATIB_TRIAL_NAME and VERNIER_TRIAL_SEED. The primary template gets
 // the collector as a native sidecar (an init container that keeps running).
 // For StdOut the command of the primary container is run by "collector exec",
-// argument by argument, without a shell; for other kinds it is unchanged.
+// argument by argument, without a shell; for other kinds it is unchanged. With
+// Collector.Mount the pod of a Job gets no sidecar for StdOut, but the image as a volume.
 // For Custom the user's container is added beside the primary one.
 //
 // A job that does not show the template of its primary pod is only labelled: the
@@ -57,6 +59,8 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 	if err != nil {
 		return err
 	}
+	// Other kinds may be defined by schemas that do not know volumes of this source.
+	c.Mount = c.Mount && c.Kind == StdOut && c.Binary == "" && work.GroupVersionKind().Group == batchv1.GroupName
 	if err := injectTemplate(tpl, primary, work.GetNamespace(), c); err != nil {
 		return err
 	}

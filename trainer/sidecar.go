@@ -50,6 +50,9 @@ func (p pod) inject() error {
 	mounts := []any{mount(MetricsVolume, contract.DefaultDir)}
 	switch p.c.Kind {
 	case StdOut:
+		if p.c.Mount {
+			break // see below
+		}
 		if err := p.wrap(main, where); err != nil {
 			return err
 		}
@@ -86,6 +89,9 @@ func (p pod) inject() error {
 	upsert(p.spec, "volumes", map[string]any{"name": MetricsVolume, "emptyDir": map[string]any{}})
 	if _, set := p.spec["terminationGracePeriodSeconds"]; !set && p.c.Grace > 0 {
 		p.spec["terminationGracePeriodSeconds"] = int64(p.c.Grace / time.Second)
+	}
+	if p.c.Mount {
+		return p.mountCollector(main, where)
 	}
 	sidecar, err := p.sidecar(main, where)
 	if err != nil {
@@ -189,8 +195,8 @@ func (p pod) mirror(m map[string]any) map[string]any {
 	return out
 }
 
-func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error) {
-	always := corev1.ContainerRestartPolicyAlways
+// environment is what the collector gets that is secret or known to the kubelet only.
+func (p pod) environment(main map[string]any, where []string) ([]corev1.EnvVar, error) {
 	env := []corev1.EnvVar{
 		{Name: contract.EnvURL, Value: literal(p.c.ReportURL)},
 		{Name: contract.EnvToken, Value: literal(p.c.Token)},
@@ -209,9 +215,17 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 		return nil, err
 	}
 	env = append(env, headers...)
-	env = append(env, corev1.EnvVar{Name: contract.EnvPodUID, ValueFrom: &corev1.EnvVarSource{
+	return append(env, corev1.EnvVar{Name: contract.EnvPodUID, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"},
-	}})
+	}}), nil
+}
+
+func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error) {
+	always := corev1.ContainerRestartPolicyAlways
+	env, err := p.environment(main, where)
+	if err != nil {
+		return nil, err
+	}
 	return p.ours(corev1.Container{
 		Name:                     p.c.sidecar(),
 		Command:                  []string{"collector", "run"},

@@ -88,6 +88,12 @@ func reporting(o options, id identity, direct client.Reader) trial.Reporting {
 			return report.Sign(id.reportKey, report.Claims{Trial: t, Expires: time.Now().Add(tokenValidity)})
 		},
 	}
+	switch o.collectorMount {
+	case "auto":
+		r.Mount = trial.MountImages(direct, time.Now)
+	case "always":
+		r.Mount = func(context.Context) bool { return true }
+	}
 	if o.resolvesImages() {
 		r.Entrypoint = entrypoint.New(direct).Of
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ type options struct {
 	webhookAddress  string
 	webhookCertDir  string
 	collectorImage  string
+	collectorMount  string
 	collectorBinary string
 	collectorRate   int64
 	// What the collector beside a trial may use, and what is reserved for it.
@@ -143,6 +145,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 // collectorFlags defines what the collector beside a trial is, keeps and gets.
 func (o *options) collectorFlags(f *flag.FlagSet) {
 	f.StringVar(&o.collectorImage, "collector-image", registry+"/collector:"+version, "`image` of the collector of this version, with the command collector on its PATH")
+	f.StringVar(&o.collectorMount, "collector-mount", "never", "trials of the collector StdOut mount the collector's image in the program's container, instead of running it as a sidecar: never, always, or auto, `when` every node is known to mount images")
 	f.Int64Var(&o.collectorRate, "collector-rate", 0, "points a second of each metric of a trial that are kept in the long run; less than 0: all; 0: the collector's default, 1000")
 	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: the sidecar brings it")
 	quantity := func(into *resource.QuantityValue, name, value, usage string) {
@@ -232,6 +235,9 @@ func (o *options) checkLimits() error {
 
 // checkCollector checks what the collector beside a trial gets.
 func (o *options) checkCollector() error {
+	if !slices.Contains([]string{"never", "auto", "always"}, o.collectorMount) {
+		return fmt.Errorf("--collector-mount %q: give never, auto or always", o.collectorMount)
+	}
 	for name, of := range map[string][2]resource.Quantity{
 		"cpu":    {o.collectorCPURequest.Quantity, o.collectorCPU.Quantity},
 		"memory": {o.collectorMemoryRequest.Quantity, o.collectorMemory.Quantity},

@@ -15,6 +15,11 @@
 //	native sidecar    collector run --kind=StdOut --dir=DefaultDir --install=DefaultBinary --metric=loss
 //	primary container DefaultDir/bin/collector exec --dir=DefaultDir -- <original argv>   (StdOut only)
 //
+// Where nodes mount images, the pod needs no sidecar for StdOut. The collector's image is
+// mounted at ImageDir:
+//
+//	primary container ImageBinary run --kind=StdOut --dir=DefaultDir --metric=loss -- <original argv>
+//
 // The sidecar needs EnvURL, EnvToken, EnvPodUID and, for https with a private
 // authority, EnvCA. It writes its summary to its termination message path, so
 // terminationMessagePolicy stays File.
@@ -104,6 +109,10 @@ const (
 	DefaultTerminationLog = "/dev/termination-log"
 	// DefaultBinary is where the sidecar puts the collector.
 	DefaultBinary = DefaultDir + "/bin/collector"
+	// ImageDir is where the collector's image is mounted, and ImageBinary the collector
+	// there: Vernier's image has it at /usr/local/bin.
+	ImageDir    = "/var/run/vernier-collector"
+	ImageBinary = ImageDir + "/usr/local/bin/collector"
 	// PushSocket is the default of EnvPushSocket.
 	PushSocket = DefaultDir + "/push.sock"
 )

@@ -63,6 +63,8 @@ type Reporting struct {
 	// do without an image; see trainer.Collector.
 	Binary string
 	Rate   int64
+	// Mount says whether all nodes can mount Image; see trainer.Collector. Default: no.
+	Mount func(context.Context) bool
 	// PullPolicy of the image. Default: Kubernetes' own.
 	PullPolicy corev1.PullPolicy
 	Resources  corev1.ResourceRequirements

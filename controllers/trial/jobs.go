@@ -105,6 +105,7 @@ func (c *Controller) build(ctx context.Context, t *v1beta1.Trial, gvk schema.Gro
 		return nil, err
 	}
 	inject.Resources = resources
+	inject.Mount = c.Reporting.Mount != nil && c.Reporting.Mount(ctx)
 	if err := trainer.Inject(job, kind.For(gvk), inject); err != nil {
 		return nil, err
 	}

@@ -308,8 +308,9 @@ func (d *data) note(text string) {
 func summaries(pods []corev1.Pod) []contract.Summary {
 	var all []contract.Summary
 	for i := range pods {
-		for _, cs := range pods[i].Status.InitContainerStatuses {
-			if cs.Name != trainer.Sidecar && cs.Name != trainer.SidecarLogger || cs.State.Terminated == nil {
+		// That of the program has it where there is no sidecar.
+		for _, cs := range slices.Concat(pods[i].Status.InitContainerStatuses, pods[i].Status.ContainerStatuses) {
+			if cs.State.Terminated == nil {
 				continue
 			}
 			if s, err := contract.ParseSummary(cs.State.Terminated.Message); err == nil {

@@ -58,6 +58,8 @@ func TestSummariesStandInForWhatTheStoreLacks(t *testing.T) {
 		"an earlier attempt that was cut off changes nothing": {
 			[]collector.AttemptState{stored("a/0", false), stored("b/0", true)},
 			[]corev1.Pod{summarized(t, "a/0", false, 9), summarized(t, "b/0", true, 1)}, true, nil},
+		"without a sidecar the program's container has it": {
+			nil, []corev1.Pod{{Status: corev1.PodStatus{ContainerStatuses: summarized(t, "a/0", false, 1).Status.InitContainerStatuses}}}, false, []string{"a/0"}},
 		"without pods the store is what there is": {
 			[]collector.AttemptState{stored("a/0", true)}, nil, true, nil},
 	}

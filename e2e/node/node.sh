@@ -11,6 +11,8 @@
 #   node.sh image NAME FILE...  make an image of busybox with these programs in /bin
 #   node.sh kubectl ARGS...   kubectl, as the administrator
 #   node.sh exec COMMAND...   run a command on the first node, for instance ctr or ps
+#   node.sh containerd        build a later containerd than Debian's, which mounts images
+#                             as volumes; while bin/containerd is there, nodes run it
 #   node.sh down              end it, and remove what it left on this machine
 set -euo pipefail
 
@@ -24,6 +26,9 @@ addresses=([1]=$inside [2]=10.89.1.2) # of the nodes
 subnets=([1]=10.88.0.0/17 [2]=10.88.128.0/17) # of their pods
 dns=10.96.0.10
 registry=$outside:5000 # that a test may serve
+containerd=v2.4.2 # that containerd builds
+# A containerd of ours takes precedence.
+[ ! -d "$bin/containerd" ] || PATH=$(cd "$bin/containerd" && pwd):$PATH
 # What is needed, and Debian's package of it.
 declare -A packages=(
 	[containerd]=containerd [runc]=runc [/usr/lib/cni/bridge]=containernetworking-plugins [iptables]=iptables [ip]=iproute2
@@ -386,6 +391,13 @@ up_first() {
 	ip link set vernier0h up
 }
 
+# build_containerd builds it, and what it runs.
+build_containerd() {
+	mkdir -p "$bin/containerd"
+	GOBIN=$(cd "$bin/containerd" && pwd) go install -ldflags="-s -w -X github.com/containerd/containerd/v2/version.Version=$containerd" \
+		github.com/containerd/containerd/v2/cmd/{containerd,containerd-shim-runc-v2,ctr}@$containerd
+}
+
 down() {
 	[ -e "$state" ] || return 0
 	[ -e "$state/.vernier-node" ] || [ -z "$(ls -A "$state")" ] || fail "$state is not a node's folder: nothing is removed"
@@ -404,6 +416,7 @@ command=${1:-}
 [ $# -eq 0 ] || shift
 case $command in
 up) up ;;
+containerd) build_containerd ;;
 down) down ;;
 inside) inside_main ;;
 second) second_main ;;
@@ -428,5 +441,5 @@ exec)
 	running || fail "the node does not run: node.sh up"
 	enter "$@"
 	;;
-*) fail "up, lose, down, load, image, kubectl or exec?" ;;
+*) fail "up, containerd, lose, down, load, image, kubectl or exec?" ;;
 esac
