@@ -3,6 +3,7 @@ package v1beta1
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,6 +103,24 @@ func (e *Experiment) LastCondition() *ExperimentCondition {
 		return nil
 	}
 	return &e.Status.Conditions[len(e.Status.Conditions)-1]
+}
+
+// LastActivity is when the experiment itself began, ended or went on, as after a pause.
+// Its trials have times of their own.
+func (e *Experiment) LastActivity() time.Time {
+	since := e.CreationTimestamp.Time
+	c := e.LastCondition()
+	if c == nil {
+		return since
+	}
+	at := c.LastUpdateTime.Time // it was resumed, and does not say any more that it is suspended
+	if strings.HasPrefix(c.Message, MessageHeldUp) {
+		at = c.LastTransitionTime.Time // what holds it up may change its words for ever
+	}
+	if at.After(since) {
+		return at
+	}
+	return since
 }
 
 // SetCondition writes a condition of type t at the end of the list. It changes

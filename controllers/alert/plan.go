@@ -11,7 +11,6 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -154,16 +153,7 @@ func idleSince(exp *v1beta1.Experiment, trials []*v1beta1.Trial) time.Time {
 	if exp.IsCompleted() || rests && exp.Status.TrialsRunning == 0 {
 		return time.Time{}
 	}
-	since := exp.CreationTimestamp.Time
-	if c := exp.LastCondition(); c != nil {
-		at := c.LastUpdateTime.Time // it was resumed, and does not say any more that it is suspended
-		if strings.HasPrefix(c.Message, v1beta1.MessageHeldUp) {
-			at = c.LastTransitionTime.Time // what holds it up may change its words for ever
-		}
-		if at.After(since) {
-			since = at
-		}
-	}
+	since := exp.LastActivity()
 	for _, t := range trials {
 		if at := t.LastActivity(); at.After(since) {
 			since = at

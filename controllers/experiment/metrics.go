@@ -123,8 +123,8 @@ func idle(ctx context.Context, cache client.Reader, now time.Time, add func(floa
 			continue
 		}
 		since := last[e.UID]
-		if since.Before(e.CreationTimestamp.Time) {
-			since = e.CreationTimestamp.Time
+		if at := e.LastActivity(); at.After(since) {
+			since = at
 		}
 		longest[e.Namespace] = max(longest[e.Namespace], now.Sub(since).Seconds())
 	}

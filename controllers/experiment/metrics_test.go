@@ -49,13 +49,17 @@ func TestWhatRunsAndWhatWaitsIsSeenFromTheObjects(t *testing.T) {
 	silent := exp("silent", 3*time.Hour, func(e *v1beta1.Experiment) {
 		e.Namespace, e.Spec.TrialTemplate, e.Status.TrialsRunning = "outside", nil, 1
 	})
+	resumed := exp("resumed", 9*time.Hour, func(e *v1beta1.Experiment) {
+		e.Namespace = "resumed"
+		e.Status.Conditions[len(e.Status.Conditions)-1].LastUpdateTime = ago(10 * time.Minute)
+	})
 	live := trial(reporting, "b", 4*time.Hour)
 	live.Status.Observation = &v1beta1.Observation{}
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	objects := []client.Object{stuck, reporting, fresh, ended, suspended, unasked, silent, trial(stuck, "a1", 3*time.Hour), trial(stuck, "a2", 2*time.Hour), live}
+	objects := []client.Object{stuck, reporting, fresh, ended, suspended, unasked, silent, resumed, trial(stuck, "a1", 3*time.Hour), trial(stuck, "a2", 2*time.Hour), live}
 	reg := prometheus.NewRegistry()
 	NewMetrics(metrics.Options{Registry: reg, Experiments: 10}, fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), func() time.Time { return noon })
 	want := `
@@ -64,6 +68,7 @@ func TestWhatRunsAndWhatWaitsIsSeenFromTheObjects(t *testing.T) {
 vernier_budget_trials_remaining{namespace="ml"} 24
 vernier_budget_trials_remaining{namespace="other"} 0
 vernier_budget_trials_remaining{namespace="outside"} 6
+vernier_budget_trials_remaining{namespace="resumed"} 6
 # HELP vernier_experiment_best_value The objective of the best trial of the newest experiments, as many as --metrics-experiments says.
 # TYPE vernier_experiment_best_value gauge
 vernier_experiment_best_value{experiment="ended",metric="acc",namespace="ml"} 0.9
@@ -72,12 +77,14 @@ vernier_experiment_best_value{experiment="ended",metric="acc",namespace="ml"} 0.
 vernier_experiment_idle_seconds{namespace="ml"} 7200
 vernier_experiment_idle_seconds{namespace="other"} 60
 vernier_experiment_idle_seconds{namespace="outside"} 10800
+vernier_experiment_idle_seconds{namespace="resumed"} 600
 # HELP vernier_experiments Experiments that exist, by phase (the last condition).
 # TYPE vernier_experiments gauge
 vernier_experiments{namespace="ml",phase="Running"} 4
 vernier_experiments{namespace="ml",phase="Succeeded"} 1
 vernier_experiments{namespace="other",phase="Running"} 1
 vernier_experiments{namespace="outside",phase="Running"} 1
+vernier_experiments{namespace="resumed",phase="Running"} 1
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 		t.Error(err)
