@@ -363,6 +363,9 @@ func waitingCause(pod *corev1.Pod, s corev1.ContainerStatus, w *corev1.Container
 		if why == "" {
 			why = who + " keeps ending"
 		}
+		if s.RestartCount == 1 {
+			return why + "; it was restarted once"
+		}
 		return fmt.Sprintf("%s; it was restarted %d times", why, s.RestartCount)
 	}
 	return ""

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/trainer"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -22,6 +22,7 @@ import (
 
 type logsOptions struct {
 	follow    bool
+	pod       string
 	container string
 	tail      int64
 	previous  bool
@@ -33,10 +34,13 @@ func newLogsCommand(open opener) *cobra.Command {
 		Use:   "logs EXPERIMENT/TRIAL",
 		Short: "Print the output of a trial",
 		Long: `Print the output of a trial's primary container. The embedded control plane keeps
-the output of trials that have ended, even when their pods are gone. Only the
+the output of trials that have ended, even when their pods are gone. Of a job of
+several pods it is the one that is measured; a note on standard error names the others,
+which --pod chooses. Only the
 newest part of a long log is kept; a note on standard error says so.`,
 		Example: `  vernier logs charlm/12 -f
   vernier logs charlm/best
+  vernier logs mnist/3 --pod worker-1
   vernier logs charlm/latest --container metrics-logger-and-collector`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,6 +50,7 @@ newest part of a long log is kept; a note on standard error says so.`,
 	f := cmd.Flags()
 	f.BoolVarP(&o.follow, "follow", "f", false, "follow the log until the container ends; wait for it to start")
 	f.StringVarP(&o.container, "container", "c", "", "container; the trial's primary container when empty")
+	f.StringVar(&o.pod, "pod", "", "pod of a job of several: its name, or the end of it, as worker-1; the one that is measured when empty")
 	f.Int64Var(&o.tail, "tail", -1, "print the last lines only; -1 prints all")
 	f.BoolVarP(&o.previous, "previous", "p", false, "print the run before the last restart")
 	return cmd
@@ -83,16 +88,20 @@ type logReader struct {
 // print copies the log of the trial's newest primary pod to out, or the archived
 // log when the trial has ended and its pods are gone.
 func (r logReader) print(ctx context.Context, trial *v1beta1.Trial, out io.Writer) error {
-	gone := false
+	gone, told := false, false
 	return wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (done bool, err error) {
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(trial), trial); err != nil {
 			return false, fmt.Errorf("read trial %s: %w", trial.Name, err)
 		}
-		pod, err := r.primaryPod(ctx, trial)
+		pod, others, err := r.chosenPod(ctx, trial)
 		switch {
 		case err != nil:
 			return false, err
 		case pod != nil:
+			if r.options.pod == "" && len(others) > 0 && !told {
+				told = true
+				fmt.Fprintf(r.notes, "vernier: this is pod %s; --pod shows another: %s\n", pod.Name, strings.Join(others, ", "))
+			}
 			err := r.printPod(ctx, pod, out)
 			// A pod deleted between the two calls leaves an archived log.
 			gone = apierrors.IsNotFound(err) && !gone
@@ -119,21 +128,44 @@ func (r logReader) printPod(ctx context.Context, pod *corev1.Pod, out io.Writer)
 	return r.stream(ctx, pod, out)
 }
 
-// primaryPod is the newest pod that the trial's metrics come from, or nil.
-func (r logReader) primaryPod(ctx context.Context, trial *v1beta1.Trial) (*corev1.Pod, error) {
-	labels := client.MatchingLabels{v1beta1.LabelTrial: trial.Name}
-	maps.Copy(labels, trial.Spec.PrimaryPodLabels)
+// chosenPod is the newest pod that was asked for, or that the trial's metrics come from;
+// nil if there is none. others are the ends of the other pods' names.
+func (r logReader) chosenPod(ctx context.Context, trial *v1beta1.Trial) (chosen *corev1.Pod, others []string, err error) {
 	var pods corev1.PodList
-	if err := r.client.List(ctx, &pods, client.InNamespace(trial.Namespace), labels); err != nil {
-		return nil, fmt.Errorf("list the pods of trial %s: %w", trial.Name, err)
+	if err := r.client.List(ctx, &pods, client.InNamespace(trial.Namespace), client.MatchingLabels{v1beta1.LabelTrial: trial.Name}); err != nil {
+		return nil, nil, fmt.Errorf("list the pods of trial %s: %w", trial.Name, err)
 	}
-	if len(pods.Items) == 0 {
-		return nil, nil
-	}
-	newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	slices.SortStableFunc(pods.Items, func(a, b corev1.Pod) int {
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
 	})
-	return &newest, nil
+	for i, p := range pods.Items {
+		if chosen == nil && r.wants(trial, p.Name, p.Labels) {
+			chosen = &pods.Items[i]
+		} else if p.DeletionTimestamp == nil {
+			others = append(others, strings.TrimPrefix(p.Name, trial.Name+"-"))
+		}
+	}
+	slices.Sort(others)
+	if chosen == nil && !r.options.follow {
+		err = r.noSuchPod(trial, others)
+	}
+	return chosen, others, err
+}
+
+// wants says whether the log of a pod is asked for.
+func (r logReader) wants(trial *v1beta1.Trial, name string, labels map[string]string) bool {
+	if r.options.pod == "" {
+		return trainer.Reports(trial.Spec.PrimaryPodLabels, labels)
+	}
+	return name == r.options.pod || strings.HasSuffix(name, "-"+r.options.pod)
+}
+
+// noSuchPod is an error where a pod was asked for and there are only others.
+func (r logReader) noSuchPod(trial *v1beta1.Trial, others []string) error {
+	if r.options.pod == "" || len(others) == 0 {
+		return nil
+	}
+	return notFoundErrorf("trial %s has no pod %s: it has %s", trial.Name, r.options.pod, strings.Join(others, ", "))
 }
 
 func (r logReader) stream(ctx context.Context, pod *corev1.Pod, out io.Writer) error {

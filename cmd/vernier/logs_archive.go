@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/local"
@@ -23,7 +25,18 @@ func (r logReader) archived(trial *v1beta1.Trial, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	var others []string
+	logs = slices.DeleteFunc(logs, func(l agent.ArchivedLog) bool {
+		wanted := r.wants(trial, l.Pod, l.Labels)
+		if name := strings.TrimPrefix(l.Pod, trial.Name+"-"); !wanted && !slices.Contains(others, name) {
+			others = append(others, name)
+		}
+		return !wanted
+	})
 	newest := len(logs) - 1
+	if err := r.noSuchPod(trial, others); err != nil && newest < 0 {
+		return err
+	}
 	if newest < 0 {
 		return notFoundErrorf("no log of container %s of trial %s is kept: the program's container is %s, the collector's %s or %s",
 			r.options.container, trial.Name, trial.Spec.PrimaryContainerName, trainer.SidecarLogger, trainer.Sidecar)

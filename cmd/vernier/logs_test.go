@@ -100,6 +100,36 @@ func TestLogsWaitOnlyForWhatMayCome(t *testing.T) {
 	}
 }
 
+// The log of a job of several pods is that of its master; the others are there by name.
+func TestLogsOfAJobOfSeveralPods(t *testing.T) {
+	const role = "training.kubeflow.org/job-role"
+	trial := aTrial(1, v1beta1.TrialRunning, "")
+	trial.Namespace, trial.Spec.PrimaryPodLabels = "default", map[string]string{role: "master"}
+	pod := func(end, role string, age time.Duration) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: trial.Name + "-" + end, Namespace: "default", CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age)),
+			Labels: map[string]string{v1beta1.LabelTrial: trial.Name, "training.kubeflow.org/job-role": role},
+		}}
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pod("master-0", "master", time.Minute), pod("worker-0", "worker", 0), pod("worker-1", "worker", 0)).Build()
+	for asked, want := range map[string]string{"": "master-0", "worker-1": "worker-1", trial.Name + "-worker-0": "worker-0", "worker-2": ""} {
+		got, _, err := logReader{client: c, options: logsOptions{pod: asked}}.chosenPod(t.Context(), &trial)
+		if want == "" {
+			if exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "master-0, worker-0, worker-1") {
+				t.Errorf("--pod %s: %v", asked, err)
+			}
+			continue
+		}
+		if err != nil || got == nil || got.Name != trial.Name+"-"+want {
+			t.Errorf("--pod %s is %v, %v; want %s", asked, got, err, want)
+		}
+	}
+}
+
 func TestLogsSayThatTheBeginningIsMissing(t *testing.T) {
 	tests := map[string]struct {
 		tail int64

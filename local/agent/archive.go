@@ -138,6 +138,8 @@ func readArchive(root string) ([]identity, error) {
 type ArchivedLog struct {
 	Namespace string
 	Pod       string
+	// Labels of the pod.
+	Labels    map[string]string
 	Container string
 	// Run counts the container's starts from 0.
 	Run int
@@ -168,7 +170,7 @@ func ReadArchivedLogs(root, namespace, trial, container string) ([]ArchivedLog, 
 		}
 		for _, path := range paths {
 			if run, ok := logRunOf(path); ok {
-				found = append(found, ArchivedLog{Namespace: id.Namespace, Pod: id.Name, Container: filepath.Base(filepath.Dir(path)),
+				found = append(found, ArchivedLog{Namespace: id.Namespace, Pod: id.Name, Labels: id.Labels, Container: filepath.Base(filepath.Dir(path)),
 					Run: run, Archived: id.Archived, Path: path})
 			}
 		}
