@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -156,13 +157,10 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 	if session != nil && session.started && !o.keep {
 		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
 	}
-	if session != nil && session.note != "" && !o.program {
-		fmt.Fprintln(s.err, "vernier:", session.note)
-	}
-	if err == nil && o.program {
-		err = o.script.takeGPUs(setup, session, experiment, s.err)
-	}
 	var before *v1beta1.Experiment
+	if err == nil {
+		err = o.fit(setup, session, experiment, s.err)
+	}
 	if err == nil {
 		before, err = submit(setup, o, session, objects, experiment)
 	}
@@ -198,6 +196,17 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 	view.BestStep = session.bestStep(ctx, view)
 	_, e.told = display.(*plainDisplay)
 	return conclude(view, e, s)
+}
+
+// fit says how the instance differs from this shell, or has a program use its GPUs.
+func (o *runOptions) fit(ctx context.Context, s *session, experiment *unstructured.Unstructured, say io.Writer) error {
+	if o.program {
+		return o.script.takeGPUs(ctx, s, experiment, say)
+	}
+	if s.note != "" {
+		fmt.Fprintln(say, "vernier:", s.note)
+	}
+	return nil
 }
 
 // warnOfWorkdir says what of the experiment looks like paths of the caller's folder,
