@@ -130,8 +130,11 @@ func newTrialView(trial *v1beta1.Trial) trialView {
 	if n := len(trial.Status.Conditions); n > 0 {
 		last := trial.Status.Conditions[n-1]
 		view.State, view.Message = string(last.Type), last.Message
-		if last.Type == v1beta1.TrialRunning {
+		switch last.Type {
+		case v1beta1.TrialRunning:
 			_, view.Waits, _ = strings.Cut(last.Message, "Trial is running. ")
+		case v1beta1.TrialCreated: // it has no job yet
+			_, view.Waits, _ = strings.Cut(last.Message, "Trial waits: ")
 		}
 	}
 	if t := trial.Status.StartTime; t != nil {

@@ -3,6 +3,7 @@ package trial
 import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/events"
+	"strings"
 )
 
 func jobRecreated(t *v1beta1.Trial) events.Event {
@@ -32,6 +33,8 @@ func transitions(t *v1beta1.Trial, before, after *v1beta1.TrialStatus) []events.
 	switch {
 	case had.Type == has.Type && had.Message == has.Message:
 		return nil
+	case has.Type == v1beta1.TrialCreated && strings.HasPrefix(has.Message, messageWaits+noRoom):
+		return []events.Event{events.Normal("JobQueued", "CreateJob", has.Message)}
 	case has.Type == v1beta1.TrialCreated && has.Message != messageCreated:
 		return []events.Event{events.Warning("ReconcileError", "CreateJob", has.Message)}
 	case had.Type == has.Type && had.Suspension() != has.Suspension():

@@ -24,6 +24,7 @@ func TestEvents(t *testing.T) {
 	}{
 		"a started trial has two events":  {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", "", Limits{}, noon), []string{"JobCreated", "JobRunning"}},
 		"trouble has one event":           {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", "x", Limits{}, noon), []string{"ReconcileError"}},
+		"a lack of room is none":          {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", noRoom+"x", Limits{}, noon), []string{"JobQueued"}},
 		"a trial that succeeds has one":   {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}}, noon), []string{"JobSucceeded"}},
 		"a trial that fails has one":      {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Failed)}, noon), []string{"JobFailed"}},
 		"a trial without metrics has one": {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, noon), []string{"MetricsUnavailable"}},

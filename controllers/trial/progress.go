@@ -104,7 +104,10 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, limits Limits, now ti
 		t.MarkFailed("Trial has failed. It waited too long: its job cannot be created: "+trouble, at)
 		return finish(t, seen{trial: t}, now)
 	}
-	message := "Trial waits: its job cannot be created for now: " + trouble
+	message := messageWaits + "its job cannot be created for now: " + trouble
+	if strings.HasPrefix(trouble, noRoom) {
+		message = messageWaits + trouble
+	}
 	// Words may change with each try (a port, a count). Every write wakes the
 	// trial, which then tries again, so they are not written each time.
 	c := t.Condition(v1beta1.TrialCreated)

@@ -27,7 +27,7 @@ import (
 // Kueue or of a scheduler.
 
 // noRoom begins why a job is not made yet.
-const noRoom = "there is no room for all its pods together: "
+const noRoom = "its pods start together, and there is no room for all of them yet: "
 
 const (
 	// roomRetry is how often the first of the trials that wait looks for room.
@@ -90,7 +90,7 @@ func (r *rooms) take(ctx context.Context, t *v1beta1.Trial, job *unstructured.Un
 	r.line[t.UID] = own
 	for _, w := range r.line {
 		if cmp.Or(w.made.Compare(own.made), strings.Compare(w.name, own.name)) < 0 {
-			return noRoom + "trial " + w.name + " waits longer", nil
+			return noRoom + "trial " + w.name + " comes first", nil
 		}
 	}
 	empty, free, err := r.free(ctx)
@@ -201,7 +201,7 @@ func (n nodes) place(g gang) (short string) {
 		case fits >= 0:
 			subtract(n[names[fits]], pod)
 		case short == "":
-			short = fmt.Sprintf("they are %d, and one of them finds too little %s", len(g), cmp.Or(strings.Join(lacks, ", "), "room: there is no node"))
+			short = fmt.Sprintf("one of %d finds too little %s", len(g), cmp.Or(strings.Join(lacks, ", "), "of anything: there is no node"))
 		}
 	}
 	return short

@@ -92,9 +92,9 @@ func TestJobsOfSeveralPodsWaitForRoom(t *testing.T) {
 	take(first, 2, "")
 	take(first, 2, "") // its job is made again
 	take(second, 2, gpu)
-	take(third, 2, "ns/second waits longer") // nor may it pass the second
-	take(asking("alone", 3), 1, "")          // others are the scheduler's
-	take(asking("never", -1), 4, "")         // its pods will say that they do not fit
+	take(third, 2, "ns/second comes first") // nor may it pass the second
+	take(asking("alone", 3), 1, "")         // others are the scheduler's
+	take(asking("never", -1), 4, "")        // its pods will say that they do not fit
 
 	r.release("never")
 	r.release(first.UID) // its job was refused

@@ -17,6 +17,7 @@ import (
 const (
 	messageCreated   = "Trial is created"
 	messageRunning   = "Trial is running"
+	messageWaits     = "Trial waits: "
 	messageSucceeded = "Trial has succeeded"
 	messageFailed    = "Trial has failed"
 )
