@@ -38,8 +38,11 @@ func (o *scriptOptions) takeGPUs(ctx context.Context, s *session, experiment *un
 // did nothing.
 func (o *scriptOptions) shareGPUs(have int) string {
 	s, given, together := &o.spec, o.flags.Changed("gpus"), o.flags.Changed("parallel")
-	if have == 0 || given && (s.GPUs == 0 || together) {
+	switch {
+	case have == 0 || given && (s.GPUs == 0 || together):
 		return ""
+	case !given && together && int(s.Parallel) > have:
+		return fmt.Sprintf("trials get no GPU, because -j %d is more than the %d there are; --gpus 1 gives each trial one, for which it may wait", s.Parallel, have)
 	}
 	if !given {
 		s.GPUs = 1
@@ -48,12 +51,9 @@ func (o *scriptOptions) shareGPUs(have int) string {
 	if !together {
 		s.Parallel = min(int32(most), s.Trials)
 	}
-	told := fmt.Sprintf("each trial gets %d of %d GPUs, %d at a time", s.GPUs, have, min(int(s.Parallel), most))
+	told := fmt.Sprintf("each trial gets %d of %d GPUs, %d at a time", s.GPUs, have, s.Parallel)
 	if !given {
 		told += "; --gpus 0 is for none"
-	}
-	if int(s.Parallel) > most {
-		told += fmt.Sprintf("; the others of -j %d wait for one", s.Parallel)
 	}
 	return told
 }

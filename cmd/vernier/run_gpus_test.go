@@ -19,7 +19,7 @@ func TestTrialsOfAProgramShareTheGPUs(t *testing.T) {
 		"one for each trial":              {8, nil, 1, 8, "each trial gets 1 of 8 GPUs, 8 at a time"},
 		"no more than there are trials":   {8, []string{"-n", "5"}, 1, 5, "5 at a time"},
 		"fewer at a time, as asked":       {8, []string{"-j", "2"}, 1, 2, "2 at a time"},
-		"more at a time than there are":   {2, []string{"-j", "4"}, 1, 4, "wait"},
+		"more at a time than there are":   {2, []string{"-j", "4"}, 0, 4, "no GPU"},
 		"two for each trial":              {8, []string{"--gpus", "2"}, 2, 4, "each trial gets 2 of 8 GPUs, 4 at a time"},
 		"more than there are":             {2, []string{"--gpus", "4"}, 4, 1, "each trial gets 4 of 2 GPUs"},
 		"none, as asked":                  {8, []string{"--gpus", "0", "-j", "3"}, 0, 3, ""},
