@@ -34,6 +34,8 @@ type instance struct {
 	client     client.WithWatch
 	// user runs the commands; nil for the user of the test.
 	user *syscall.Credential
+	// within is a command that starts vernier up, which it has as its arguments.
+	within []string
 }
 
 // up starts an instance that is stopped when the test ends.
@@ -49,6 +51,13 @@ func upAs(t *testing.T, home string, user *syscall.Credential, flags ...string) 
 	}
 	record(t, "instance")
 	i := &instance{home: home, user: user}
+	i.up(t, flags...)
+	return i
+}
+
+// up starts the instance.
+func (i *instance) up(t *testing.T, flags ...string) {
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			i.showLogs(t)
@@ -65,7 +74,6 @@ func upAs(t *testing.T, home string, user *syscall.Credential, flags ...string) 
 		t.Fatal(err)
 	}
 	i.connect(t, strings.TrimSpace(path))
-	return i
 }
 
 func (i *instance) connect(t *testing.T, kubeconfig string) {
@@ -91,7 +99,11 @@ func (i *instance) vernier(args ...string) (string, error) {
 	if dir == "" {
 		return "", errors.New("VERNIER_BIN_DIR is not set: run make e2e")
 	}
-	cmd := exec.Command(filepath.Join(dir, "vernier"), append([]string{"--home", i.home}, args...)...)
+	argv := append([]string{filepath.Join(dir, "vernier"), "--home", i.home}, args...)
+	if args[0] == "up" {
+		argv = append(slices.Clone(i.within), argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
 	if i.kubeconfig != "" && args[0] != "kubectl" {
 		cmd.Args = append([]string{"kubectl-vernier", "--kubeconfig", i.kubeconfig}, args...)
 	}

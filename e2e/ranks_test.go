@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -116,7 +117,9 @@ func place() (number, first string, err error) {
 		}
 		return strconv.Itoa(c.Task.Index), c.Cluster["worker"][0], nil
 	}
-	if host := os.Getenv("PET_MASTER_ADDR"); host != "" { // that of torchrun
+	if host := os.Getenv("PET_MASTER_ADDR"); host == "" && os.Getenv("MASTER_ADDR") != "" {
+		return os.Getenv("RANK"), net.JoinHostPort(os.Getenv("MASTER_ADDR"), os.Getenv("MASTER_PORT")), nil
+	} else if host != "" { // that of torchrun
 		return os.Getenv("PET_NODE_RANK"), net.JoinHostPort(host, os.Getenv("PET_MASTER_PORT")), nil
 	}
 	// The pods of a Job know their hosts' names only.
@@ -149,29 +152,7 @@ func tryRanks(t *testing.T, user *syscall.Credential) {
 	if err := i.client.Create(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
-	for name, job := range jobsOfTwo {
-		container := fmt.Sprintf(`{name: pytorch, image: host, command: [%s, rank, "${trialParameters.x}"]}`, program)
-		var experiment v1beta1.Experiment
-		if err := yaml.UnmarshalStrict([]byte(fmt.Sprintf(ranksExperiment, name, fmt.Sprintf(job, container))), &experiment); err != nil {
-			t.Fatal(err)
-		}
-		if err := i.client.Create(t.Context(), &experiment); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name := range jobsOfTwo {
-		i.awaitEnd(t, name)
-		for _, trial := range i.trials(t, name) {
-			x, err := strconv.ParseFloat(trial.Spec.ParameterAssignments[0].Value, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := strconv.FormatFloat(x+x, 'g', -1, 64)
-			if o := trial.Status.Observation; o == nil || o.Metrics[0].Latest != want || o.Metrics[0].Min != want {
-				t.Errorf("%s observed %+v, want the sum %s and no other", trial.Name, o, want)
-			}
-		}
-	}
+	i.sumRanks(t, program, jobsOfTwo)
 	if out, err := i.vernier("down"); err != nil {
 		t.Fatalf("vernier down: %v\n%s", err, out)
 	}
@@ -185,4 +166,59 @@ func tryRanks(t *testing.T, user *syscall.Credential) {
 			t.Errorf("the interface %s is left", link.Name)
 		}
 	}
+}
+
+// sumRanks tunes jobs whose ranks send each other what they sum.
+func (i *instance) sumRanks(t *testing.T, program string, jobs map[string]string) {
+	t.Helper()
+	for name, job := range jobs {
+		container := fmt.Sprintf(`{name: pytorch, image: host, command: [%s, rank, "${trialParameters.x}"]}`, program)
+		var experiment v1beta1.Experiment
+		if err := yaml.UnmarshalStrict([]byte(fmt.Sprintf(ranksExperiment, name, fmt.Sprintf(job, container))), &experiment); err != nil {
+			t.Fatal(err)
+		}
+		if err := i.client.Create(t.Context(), &experiment); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range jobs {
+		i.awaitEnd(t, name)
+		for _, trial := range i.trials(t, name) {
+			x, err := strconv.ParseFloat(trial.Spec.ParameterAssignments[0].Value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strconv.FormatFloat(x+x, 'g', -1, 64)
+			if o := trial.Status.Observation; o == nil || o.Metrics[0].Latest != want || o.Metrics[0].Min != want {
+				t.Errorf("%s observed %+v, want the sum %s and no other", trial.Name, o, want)
+			}
+		}
+	}
+}
+
+// TestRanksTalkWithoutNetworksOfPods runs jobs side by side, on one port by their
+// definition, where the machine allows no network namespaces.
+func TestRanksTalkWithoutNetworksOfPods(t *testing.T) {
+	if clusterConfig() != "" {
+		t.Skip("it needs an embedded instance, and this run is against a cluster")
+	}
+	within := []string{"unshare", "--user", "--map-root-user", "sh", "-c", `echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"`, "sh"}
+	if out, err := exec.Command(within[0], append(within[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("network namespaces cannot be forbidden for a part of this machine: %v %s", err, out)
+	}
+	record(t, "instance")
+	i := &instance{home: filepath.Join(t.TempDir(), "home"), within: within}
+	i.up(t)
+	if status, err := i.vernier("status"); err != nil || !strings.Contains(status, "pods share the machine's network") {
+		t.Fatalf("pods have networks: %v\n%s", err, status)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.sumRanks(t, self, map[string]string{
+		"pytorch": jobsOfTwo["pytorch"],
+		"xgboost": `{apiVersion: kubeflow.org/v1, kind: XGBoostJob, spec: {xgbReplicaSpecs: {
+      Master: {replicas: 1, template: {spec: {containers: [%[1]s]}}}, Worker: {replicas: 1, template: {spec: {containers: [%[1]s]}}}}}}`,
+	})
 }

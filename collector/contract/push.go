@@ -57,6 +57,10 @@ const (
 	NetworkHost       = "host"
 )
 
+// ConditionPodNetwork of a Node of the embedded mode says whether pods can have networks of
+// their own. Where it is False they share the machine's.
+const ConditionPodNetwork = "vernier.ml/PodNetwork"
+
 // KatibHosts are the names under which programs look for Katib's DBManager.
 func KatibHosts() []string {
 	return []string{

@@ -37,7 +37,7 @@ import (
 
 // ConditionPodNetwork is the condition of the Node that says whether pods can have
 // networks of their own.
-const ConditionPodNetwork corev1.NodeConditionType = "vernier.ml/PodNetwork"
+const ConditionPodNetwork corev1.NodeConditionType = contract.ConditionPodNetwork
 
 // roleLabels are on the pods of jobs whose pods talk to each other.
 var roleLabels = []string{"training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name", "leaderworkerset.sigs.k8s.io/name", "ray.io/cluster", "volcano.sh/job-name"}

@@ -246,7 +246,7 @@ func (w *worker) warn(box sandbox) {
 			shim.EnvPathMap+" lists the pairs")
 	}
 	if box.refused != "" {
-		w.event(corev1.EventTypeWarning, "NetworkShared", "pods share the machine's network here: this pod has no address of its own, names of Services do not resolve, and two pods cannot listen on the same port: "+box.refused)
+		w.event(corev1.EventTypeWarning, "NetworkShared", "pods share the machine's network here: this pod has no address of its own, names of Services do not resolve, and two pods cannot listen on the same port (a job that Vernier itself runs, as a PyTorchJob, names 127.0.0.1 and ports of their own to its pods): "+box.refused)
 	}
 	if len(w.v.Pod.Spec.HostAliases) > 0 && !w.hasNetwork(w.v.Pod.UID) {
 		w.event(corev1.EventTypeWarning, "Ignored", "this pod has the machine's network and its /etc/hosts: hostAliases have no effect; the annotation "+contract.AnnotationNetwork+": "+contract.NetworkPod+" gives it its own")

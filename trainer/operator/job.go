@@ -25,8 +25,9 @@ type job struct {
 	spec     spec
 	replicas []replica
 	status   status
-	gang     *gangScheduler // which starts the pods together; nil if none does
-	invalid  error          // why it can never run; nil if it can
+	gang     *gangScheduler   // which starts the pods together; nil if none does
+	ports    map[string]int32 // of each pod on 127.0.0.1; nil if pods have names
+	invalid  error            // why it can never run; nil if it can
 }
 
 // replica is one kind of pod of a job: its masters, its workers.
@@ -149,6 +150,9 @@ func read(obj *unstructured.Unstructured, f framework) (*job, error) {
 		return j, fault("spec", "%v", err)
 	}
 	j.spec = whole.Spec
+	if err := j.readPorts(); err != nil {
+		return j, err
+	}
 	for _, policy := range []string{j.spec.RunPolicy.CleanPodPolicy, j.spec.CleanPodPolicy} {
 		if !slices.Contains([]string{"", cleanNone, cleanRunning, cleanAll}, policy) {
 			return j, fault("spec.runPolicy.cleanPodPolicy", "%q is none of None, Running, All", policy)

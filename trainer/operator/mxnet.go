@@ -36,7 +36,7 @@ func mxnetEnviron(j *job, s seat, pod *corev1.PodSpec) {
 		name := strings.ToLower(r.name)
 		config.Cluster[name] = []address{}
 		for i := range r.count {
-			config.Cluster[name] = append(config.Cluster[name], address{j.podName(r.name, i), j.port(r.name)})
+			config.Cluster[name] = append(config.Cluster[name], address{j.host(r.name, i), j.portOf(r.name, i)})
 		}
 		config.Labels[name] = r.template.Annotations["tuner-server-key"]
 	}

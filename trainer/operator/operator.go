@@ -46,6 +46,7 @@ type Controller struct {
 	recorder events.EventRecorder
 	now      func() time.Time
 	kinds    map[string]framework
+	ports    portBook
 
 	mu       sync.Mutex
 	watching controller.TypedController[request]
@@ -88,7 +89,11 @@ func (c *Controller) Reconcile(ctx context.Context, req request) (reconcile.Resu
 			return reconcile.Result{}, err
 		}
 	}
-	if err := c.act(ctx, obj, j, d); err != nil || j.status.finished() || j.spec.RunPolicy.Suspend {
+	err = c.act(ctx, obj, j, d)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
+	if err != nil || j.status.finished() || j.spec.RunPolicy.Suspend {
 		return reconcile.Result{RequeueAfter: d.after}, err
 	}
 	return reconcile.Result{RequeueAfter: d.after}, c.serve(ctx, j, pods)
@@ -158,6 +163,9 @@ func (c *Controller) act(ctx context.Context, obj *unstructured.Unstructured, j 
 		}
 	}
 	if len(d.create) > 0 {
+		if err := c.shareNetwork(ctx, obj, j); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
 		if err := j.chooseGang(c.client.RESTMapper()); err != nil {
 			return errors.Join(append(errs, err)...)
 		}

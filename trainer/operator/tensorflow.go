@@ -82,6 +82,9 @@ func (j *job) endpoints(replica string) []string {
 }
 
 func (j *job) endpoint(replica string, index int) string {
+	if host := j.host(replica, index); host == loopback {
+		return fmt.Sprintf("%s:%d", host, j.portOf(replica, index))
+	}
 	domain := j.Namespace + ".svc"
 	if custom := os.Getenv("CUSTOM_CLUSTER_DOMAIN"); custom != "" {
 		domain += "." + custom

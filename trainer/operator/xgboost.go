@@ -28,13 +28,13 @@ func xgboostEnviron(j *job, s seat, pod *corev1.PodSpec) {
 		rank += j.count("Master")
 	}
 	env := []corev1.EnvVar{
-		number("MASTER_PORT", j.port("Master")), variable("MASTER_ADDR", j.podName("Master", 0)),
+		number("MASTER_PORT", j.portOf("Master", 0)), variable("MASTER_ADDR", j.host("Master", 0)),
 		number("WORLD_SIZE", j.total()), number("RANK", rank), variable("PYTHONUNBUFFERED", "1"),
 	}
 	if j.total() > 1 {
 		var workers []string
 		for i := range j.total() - 1 {
-			workers = append(workers, j.podName("Worker", i))
+			workers = append(workers, j.host("Worker", i))
 		}
 		env = append(env, number("WORKER_PORT", j.port("Worker")), variable("WORKER_ADDRS", strings.Join(workers, ",")))
 	}

@@ -1,0 +1,144 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/collector/contract"
+	event "github.com/vernier-ml/vernier/controllers/events"
+)
+
+// AnnotationPorts of a job are the ports of its pods on 127.0.0.1, as a JSON object of
+// names of pods and numbers. It is set where pods share the network of their machine:
+// names of Services do not resolve there, and the pods of all jobs would listen on one
+// port.
+const AnnotationPorts = "vernier.ml/loopback-ports"
+
+const loopback = "127.0.0.1"
+
+// Ports that are given out lie below those that the kernel chooses for outgoing connections.
+const (
+	firstPort = 20000
+	portCount = 12000
+)
+
+// host is where a pod is reached by the others of its job.
+func (j *job) host(replica string, index int) string {
+	name := j.podName(replica, index)
+	if _, shared := j.ports[name]; shared {
+		return loopback
+	}
+	return name
+}
+
+// portOf is where a pod listens.
+func (j *job) portOf(replica string, index int) int32 {
+	if port, shared := j.ports[j.podName(replica, index)]; shared {
+		return port
+	}
+	return j.port(replica)
+}
+
+// readPorts reads AnnotationPorts.
+func (j *job) readPorts() error {
+	text := j.Annotations[AnnotationPorts]
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), &j.ports); err != nil {
+		return fault("metadata.annotations", "%s: %v: remove it", AnnotationPorts, err)
+	}
+	return nil
+}
+
+// shareNetwork gives the pods of a job ports on 127.0.0.1 where they have no networks of
+// their own. The job is written before its pods are made, so that all see the same ports.
+func (c *Controller) shareNetwork(ctx context.Context, obj *unstructured.Unstructured, j *job) error {
+	if j.portName == "" || len(j.ports) > 0 {
+		return nil
+	}
+	var nodes corev1.NodeList
+	if err := c.reader.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("see whether pods have networks of their own: %w", err)
+	}
+	if !sharedByAll(nodes.Items) {
+		return nil
+	}
+	ports := map[string]int32{}
+	for _, r := range j.replicas {
+		for i := range r.count {
+			port, err := c.ports.take()
+			if err != nil {
+				return err
+			}
+			ports[j.podName(r.name, i)] = port
+		}
+	}
+	text, err := json.Marshal(ports)
+	if err != nil {
+		return fmt.Errorf("write the ports of %s %s/%s: %w", j.kind, j.Namespace, j.Name, err)
+	}
+	before := obj.DeepCopy()
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationPorts] = string(text)
+	obj.SetAnnotations(annotations)
+	// The lock refuses ports for a job that has some already, which the cache does not show yet.
+	if err := c.client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("write the ports of %s %s/%s: %w", j.kind, j.Namespace, j.Name, err)
+	}
+	j.ports = ports
+	event.Warning("NetworkShared", "Create", "pods share the network of this machine: the environment of this job's pods names 127.0.0.1 and a port for each, in place of the names of Services; a program with a fixed port serves one pod at a time").Send(c.recorder, obj)
+	return nil
+}
+
+// sharedByAll says whether pods of all nodes share the networks of their machines.
+func sharedByAll(nodes []corev1.Node) bool {
+	for i := range nodes {
+		shared := false
+		for _, c := range nodes[i].Status.Conditions {
+			shared = shared || c.Type == contract.ConditionPodNetwork && c.Status == corev1.ConditionFalse
+		}
+		if !shared {
+			return false
+		}
+	}
+	return len(nodes) > 0
+}
+
+// portBook gives out ports of 127.0.0.1. A port comes again only after all others: the
+// program that it was given to may listen later.
+type portBook struct {
+	mu   sync.Mutex
+	next int // 0 before the first
+}
+
+// take returns a port on which nothing listens.
+func (b *portBook) take() (int32, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == 0 {
+		b.next = rand.IntN(portCount) // another process has given out the first ones
+	}
+	for range portCount {
+		b.next++
+		port := firstPort + b.next%portCount
+		l, err := net.Listen("tcp", fmt.Sprintf("0.0.0.0:%d", port))
+		if err != nil {
+			continue
+		}
+		return int32(port), l.Close()
+	}
+	return 0, errors.New("no port of this machine is free for a distributed job")
+}
