@@ -82,10 +82,13 @@ function Stats({ e, view }: { e: Experiment; view: View }) {
   const o = view.objective.value, best = view.best.value, { table } = view;
   const end = seconds(e.endTime), begun = seconds(e.startTime ?? e.createTime);
   const n = new Map(counts(view));
-  const max = specOf(e).maxTrialCount;
+  const max = specOf(e).maxTrialCount, r = e.recommended;
   return (
     <dl class="panel stats">
       <div><dt>Best {o.metric}</dt><dd>{best < 0 ? "–" : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small></>}</dd></div>
+      {r?.trial && <div title={`What a model of all results expects to be best on average, ± the standard deviation of that expectation; measured ${r.trials} times. A single trial varies by ± ${formatValue(+r.noise.toPrecision(2))}.`}>
+        <dt>Recommended</dt><dd>{formatValue(+r.value.toPrecision(3))} <small><a class="link" href={href(view.trialPath(r.trial.number))}>trial {r.trial.number}</a></small></dd>
+      </div>}
       <div style={{ gridColumn: "span 2" }}><dt>Trials</dt><dd>{table.count.toLocaleString("en")} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small><Progress e={e} text={false} /></dd></div>
       <div><dt>Running</dt><dd>{(n.get("running") ?? 0) + (n.get("stopping") ?? 0)} <small>{n.get("pending") ? `${n.get("pending")} pending` : `${specOf(e).parallelTrialCount ?? "–"} at once`}</small></dd></div>
       <div><dt>Stopped early</dt><dd>{(n.get("pruned") ?? 0).toLocaleString("en")}</dd></div>

@@ -46,7 +46,7 @@ export function History({ view, height }: { view: View; height?: number }) {
           g.setLineDash([]);
         }
       },
-      empty: rows.length ? null : "No trial has a result yet. Each is a point here as soon as it reports.",
+      empty: rows.length ? null : "No trial has a result. Each becomes a point here as soon as it reports one.",
       note: best.length ? `best ${formatValue(best.at(-1)![1])} at trial ${best.at(-1)![0]}` : null,
     };
   });

@@ -258,7 +258,7 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
     <Plot wide id="parallel" title="Parallel coordinates" height={height} draw={draw} overlay={overlay} pointer={pointer}
       label={() => `${view.shown.value} of ${table.count} trials over ${axes.value.length} axes: ${axes.value.map((a) => a.name).join(", ")}.`}
       note={() => (view.shown.value > mostLines ? `${mostLines.toLocaleString("en")} of ${view.shown.value.toLocaleString("en")} lines, all of the best; drag along an axis to filter` : "drag along an axis to filter")}
-      empty={() => (table.revision.value, table.count === 0 ? "No trial yet." : rank.value.every((v) => Number.isNaN(v)) ? "No trial has a result yet." : null)}
+      empty={() => (table.revision.value, table.count === 0 ? "No trial yet." : rank.value.every((v) => Number.isNaN(v)) ? "No trial has a result." : null)}
       controls={<Menu label="Axes" icon="columns" keep items={all.value.map((key) => ({
         text: key.slice(key.indexOf(".") + 1),
         checked: chosen.value.includes(key),

@@ -23,7 +23,7 @@ export function Slice({ view, name, controls }: { view: View; name: string; cont
       axes: { x: chosen.value ? paramScale(view, chosen.value) : scale([0, 1]), y: scale(padded(robust(y) ?? [0, 1])), xLabel: chosen.value, yLabel: o.metric },
       // The later a trial, the stronger: what the algorithm went to.
       color: (k, t) => goodness(1 - table.number[rows[k]] / most, t),
-      empty: rows.length ? null : "No trial has a result yet.",
+      empty: rows.length ? null : "No trial has a result.",
       note: rows.length ? "strong: late trials" : null,
     };
   });
@@ -46,7 +46,7 @@ export function Rank({ view, x, y, controls }: { view: View; x: string; y: strin
       rows, x: rows.map((i) => px![i]), y: rows.map((i) => py![i]),
       axes: { x: a ? paramScale(view, a) : scale([0, 1]), y: b ? paramScale(view, b) : scale([0, 1]), xLabel: a, yLabel: b },
       color: (k, t) => goodness(r[rows[k]], t),
-      empty: rows.length ? null : "No trial has a result yet.",
+      empty: rows.length ? null : "No trial has a result.",
       note: rows.length ? "strong: good trials" : null,
     };
   });
