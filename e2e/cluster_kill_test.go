@@ -54,6 +54,16 @@ func parents(pids []int) (parents []int) {
 	return parents
 }
 
+// role is the argument that tells what a process is. A "collector run" of a program, in
+// whose container there is no other, stands for the program; the reporter beside it is
+// another "collector run".
+func role(argv []string) string {
+	if argv[1] == sidecar[1] && slices.Contains(argv, "--") {
+		return program[1]
+	}
+	return argv[1]
+}
+
 // clusterProcesses are the processes of one kind, on the node of e2e/node: the tests run
 // on its machine.
 func clusterProcesses(t *testing.T, victim [2]string) (pids []int) {
@@ -76,7 +86,7 @@ func clusterProcesses(t *testing.T, victim [2]string) (pids []int) {
 			continue
 		}
 		argv := strings.Split(string(data), "\x00")
-		if len(argv) < 2 || !strings.HasSuffix(argv[0], victim[0]) || argv[1] != victim[1] {
+		if len(argv) < 2 || !strings.HasSuffix(argv[0], victim[0]) || role(argv) != victim[1] {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && descends(pid, node) {
