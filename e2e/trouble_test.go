@@ -184,7 +184,7 @@ func disruptedExperiment() jobExperiment {
 		name: "disrupted", algorithm: "random", parallel: 1, max: 1, maxFailed: 0,
 		parameter: `parameterType: double, feasibleSpace: {min: "0", max: "1"}`,
 		command:   `[sh, -c, "i=0; while [ $i -lt 10 ]; do i=$((i+1)); echo epoch=$i loss=${trialParameters.x}; sleep 1; done"]`,
-		container: `resources: {requests: {cpu: 200m}}`,
+		container: `resources: {requests: {cpu: 300m}}`,
 	}
 }
 
