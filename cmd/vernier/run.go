@@ -127,8 +127,10 @@ func (o *runOptions) start(ctx context.Context, args []string, s streams, open o
 	if err != nil {
 		return err
 	}
-	if hint := o.script.spec.Unread(); hint != "" {
-		fmt.Fprintf(s.err, "Warning: %s\n", hint)
+	for _, hint := range []string{o.script.spec.Unread(), o.script.spec.Unknown()} {
+		if hint != "" {
+			fmt.Fprintf(s.err, "Warning: %s\n", hint)
+		}
 	}
 	if o.script.dryRun {
 		return writeValue(s.out, o.script.output, experiment.Object)

@@ -110,6 +110,24 @@ func (s Spec) Unread() string {
 		s.Argv[i], flagged[0].Name, EnvironmentName(flagged[0].Name))
 }
 
+// Unknown is a hint for what looks like a macro in the arguments but names no parameter;
+// empty where there is none. Words with spaces are programs of their own, whose braces
+// mean something else.
+func (s Spec) Unknown() string {
+	known := s.macros()
+	for _, word := range s.Argv {
+		if strings.ContainsAny(word, " \t\n") {
+			continue
+		}
+		for _, m := range macro.FindAllStringSubmatch(word, -1) {
+			if !known[m[1]] && m[1] != "seed" {
+				return fmt.Sprintf("%s is given to the program as it stands: no parameter has the name %s (there are also {trial} and {seed})", m[0], m[1])
+			}
+		}
+	}
+	return ""
+}
+
 // pythonScript is the index of a Python script that a command runs, or 0.
 func pythonScript(argv []string) int {
 	if !strings.HasPrefix(filepath.Base(argv[0]), "python") {

@@ -294,3 +294,27 @@ func TestAScriptThatIgnoresItsParameters(t *testing.T) {
 		})
 	}
 }
+
+func TestAMacroThatNamesNoParameter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		word string
+		want string // what the hint names
+	}{
+		"a parameter":         {"--lr={lr}", ""},
+		"the trial":           {"out/{trial}/{seed}", ""},
+		"a name mistyped":     {"--lr={rl}", "{rl}"},
+		"a program in a word": {"print(f'{x}', 1)", ""},
+		"JSON":                {`{"lr":1}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lr, err := ParseParameter("lr=log(1e-3,1)")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := Spec{Argv: []string{"train", tc.word}, Parameters: []v1beta1.ParameterSpec{lr}}.Unknown()
+			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("%q, want a hint about %q", got, tc.want)
+			}
+		})
+	}
+}
