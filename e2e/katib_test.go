@@ -16,9 +16,10 @@ import (
 // katibFolders are those of Katib's examples whose trials are Jobs.
 var katibFolders = []string{"hp-tuning", "early-stopping", "metrics-collector", "resume-experiment", "trial-template"}
 
-// katibRefused are the examples that cannot run in the embedded mode, and a word of why.
+// katibRefused are the examples that cannot run in the embedded mode, and a word of why;
+// without a word they are admitted, though not run.
 var katibRefused = map[string]string{
-	"custom-metrics-collector": "network of its own",
+	"custom-metrics-collector": "",                // Katib says in it that its image does not work
 	"trial-configmap-source":   "trial-templates", // a ConfigMap of Katib's installation
 }
 
@@ -51,7 +52,7 @@ func TestKatibsOwnEndToEndTest(t *testing.T) {
 			name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				if why := katibRefused[name]; why != "" {
+				if why, left := katibRefused[name]; left {
 					i.checkKatibRefused(t, file, why)
 					return
 				}
@@ -66,7 +67,7 @@ func TestKatibsOwnEndToEndTest(t *testing.T) {
 	}
 }
 
-// checkKatibRefused holds that an example is refused, and why.
+// checkKatibRefused holds that an example is refused, and why; or admitted, if why is empty.
 func (i *instance) checkKatibRefused(t *testing.T, file, why string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -76,7 +77,7 @@ func (i *instance) checkKatibRefused(t *testing.T, file, why string) {
 	manifest := filepath.Join(t.TempDir(), "experiment.yaml")
 	write(t, manifest, strings.ReplaceAll(string(text), "namespace: kubeflow", "namespace: default"))
 	out, err := i.vernier("kubectl", "apply", "--dry-run=server", "-f", manifest)
-	if err == nil || !strings.Contains(out, why) {
+	if (err == nil) != (why == "") || !strings.Contains(out, why) {
 		t.Errorf("%v, want a refusal that says %q:\n%s", err, why, out)
 	}
 }
