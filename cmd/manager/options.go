@@ -145,7 +145,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 // collectorFlags defines what the collector beside a trial is, keeps and gets.
 func (o *options) collectorFlags(f *flag.FlagSet) {
 	f.StringVar(&o.collectorImage, "collector-image", registry+"/collector:"+version, "`image` of the collector of this version, with the command collector on its PATH")
-	f.StringVar(&o.collectorMount, "collector-mount", "never", "trials of the collector StdOut mount the collector's image in the program's container, instead of running it as a sidecar: never, always, or auto, `when` every node is known to mount images")
+	f.StringVar(&o.collectorMount, "collector-mount", "auto", "trials of the collector StdOut mount the collector's image in the program's container, instead of running it as a sidecar: never, always, or auto, `when` every node is known to mount images")
 	f.Int64Var(&o.collectorRate, "collector-rate", 0, "points a second of each metric of a trial that are kept in the long run; less than 0: all; 0: the collector's default, 1000")
 	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: the sidecar brings it")
 	quantity := func(into *resource.QuantityValue, name, value, usage string) {
