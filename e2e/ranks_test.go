@@ -117,10 +117,10 @@ func place() (number, first string, err error) {
 		}
 		return strconv.Itoa(c.Task.Index), c.Cluster["worker"][0], nil
 	}
-	if host := os.Getenv("PET_MASTER_ADDR"); host == "" && os.Getenv("MASTER_ADDR") != "" {
-		return os.Getenv("RANK"), net.JoinHostPort(os.Getenv("MASTER_ADDR"), os.Getenv("MASTER_PORT")), nil
-	} else if host != "" { // that of torchrun
-		return os.Getenv("PET_NODE_RANK"), net.JoinHostPort(host, os.Getenv("PET_MASTER_PORT")), nil
+	for _, names := range [][3]string{{"PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}, {"RANK", "MASTER_ADDR", "MASTER_PORT"}} { // torchrun's first
+		if host := os.Getenv(names[1]); host != "" {
+			return os.Getenv(names[0]), net.JoinHostPort(host, os.Getenv(names[2])), nil
+		}
 	}
 	// The pods of a Job know their hosts' names only.
 	name, err := os.Hostname()

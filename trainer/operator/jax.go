@@ -12,7 +12,7 @@ func jax() framework {
 		container: "jax", portName: "jaxjob-port", defaultPort: 6666, restart: never, worker0: true,
 		check: valid, workersDone: allWorkers,
 		environ: func(j *job, s seat, pod *corev1.PodSpec) {
-			port, host := j.portOf("Worker", 0), j.host("Worker", 0)
+			host, port := j.address("Worker", 0)
 			inAll(pod,
 				variable("PYTHONUNBUFFERED", "1"), number("COORDINATOR_PORT", port), variable("COORDINATOR_ADDRESS", host),
 				number("NUM_PROCESSES", j.total()), number("PROCESS_ID", s.index),

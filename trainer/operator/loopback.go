@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -17,11 +16,11 @@ import (
 	event "github.com/vernier-ml/vernier/controllers/events"
 )
 
-// AnnotationPorts of a job are the ports of its pods on 127.0.0.1, as a JSON object of
+// annotationPorts of a job are the ports of its pods on 127.0.0.1, as a JSON object of
 // names of pods and numbers. It is set where pods share the network of their machine:
 // names of Services do not resolve there, and the pods of all jobs would listen on one
 // port.
-const AnnotationPorts = "vernier.ml/loopback-ports"
+const annotationPorts = "vernier.ml/loopback-ports"
 
 const loopback = "127.0.0.1"
 
@@ -31,31 +30,23 @@ const (
 	portCount = 12000
 )
 
-// host is where a pod is reached by the others of its job.
-func (j *job) host(replica string, index int) string {
+// address is where a pod is reached by the others of its job.
+func (j *job) address(replica string, index int) (host string, port int32) {
 	name := j.podName(replica, index)
-	if _, shared := j.ports[name]; shared {
-		return loopback
+	if port, shared := j.ports[name]; shared {
+		return loopback, port
 	}
-	return name
+	return name, j.port(replica)
 }
 
-// portOf is where a pod listens.
-func (j *job) portOf(replica string, index int) int32 {
-	if port, shared := j.ports[j.podName(replica, index)]; shared {
-		return port
-	}
-	return j.port(replica)
-}
-
-// readPorts reads AnnotationPorts.
+// readPorts reads annotationPorts.
 func (j *job) readPorts() error {
-	text := j.Annotations[AnnotationPorts]
+	text := j.Annotations[annotationPorts]
 	if text == "" {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text), &j.ports); err != nil {
-		return fault("metadata.annotations", "%s: %v: remove it", AnnotationPorts, err)
+		return fault("metadata.annotations", "%s: %v: remove it", annotationPorts, err)
 	}
 	return nil
 }
@@ -92,7 +83,7 @@ func (c *Controller) shareNetwork(ctx context.Context, obj *unstructured.Unstruc
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[AnnotationPorts] = string(text)
+	annotations[annotationPorts] = string(text)
 	obj.SetAnnotations(annotations)
 	// The lock refuses ports for a job that has some already, which the cache does not show yet.
 	if err := c.client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -134,11 +125,12 @@ func (b *portBook) take() (int32, error) {
 	for range portCount {
 		b.next++
 		port := firstPort + b.next%portCount
+		// On all addresses, as many programs listen, whatever they are told.
 		l, err := net.Listen("tcp", fmt.Sprintf("0.0.0.0:%d", port))
 		if err != nil {
 			continue
 		}
 		return int32(port), l.Close()
 	}
-	return 0, errors.New("no port of this machine is free for a distributed job")
+	return 0, fmt.Errorf("no port of this machine from %d to %d is free for a distributed job: end programs that listen there", firstPort, firstPort+portCount-1)
 }

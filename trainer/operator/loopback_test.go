@@ -33,7 +33,7 @@ func TestPodsThatShareANetworkMeetOnPortsOfTheirOwn(t *testing.T) {
 						ports = append(ports, fmt.Sprintf("%q: %d", j.podName(r.name, i), 20000+len(seats)))
 					}
 				}
-				obj.SetAnnotations(map[string]string{AnnotationPorts: "{" + strings.Join(ports, ", ") + "}"})
+				obj.SetAnnotations(map[string]string{annotationPorts: "{" + strings.Join(ports, ", ") + "}"})
 				if j, err = read(obj, f); err != nil {
 					t.Fatal(err)
 				}
@@ -62,7 +62,7 @@ func TestPodsThatShareANetworkMeetOnPortsOfTheirOwn(t *testing.T) {
 
 func TestTensorFlowServersHaveAPortEach(t *testing.T) {
 	obj := example{pods: counts{"PS": 1, "Worker": 2}}.job(t, tensorflow())
-	obj.SetAnnotations(map[string]string{AnnotationPorts: `{"exp-0001-ps-0": 20001, "exp-0001-worker-0": 20002, "exp-0001-worker-1": 20003}`})
+	obj.SetAnnotations(map[string]string{annotationPorts: `{"exp-0001-ps-0": 20001, "exp-0001-worker-0": 20002, "exp-0001-worker-1": 20003}`})
 	j, err := read(obj, tensorflow())
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,8 @@ func mxnetEnviron(j *job, s seat, pod *corev1.PodSpec) {
 		name := strings.ToLower(r.name)
 		config.Cluster[name] = []address{}
 		for i := range r.count {
-			config.Cluster[name] = append(config.Cluster[name], address{j.host(r.name, i), j.portOf(r.name, i)})
+			host, port := j.address(r.name, i)
+			config.Cluster[name] = append(config.Cluster[name], address{host, port})
 		}
 		config.Labels[name] = r.template.Annotations["tuner-server-key"]
 	}

@@ -22,14 +22,14 @@ func paddleEnviron(j *job, s seat, pod *corev1.PodSpec) {
 	if j.of("Master") != nil {
 		meeting = "Master"
 	}
-	host := j.host(meeting, 0)
+	host, port := j.address(meeting, 0)
 	if s.replica == meeting && s.index == 0 && host != loopback {
 		host = "$(POD_IP_DUMMY)"
 		env = append(env, corev1.EnvVar{Name: "POD_IP_DUMMY", ValueFrom: &corev1.EnvVarSource{
 			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"},
 		}})
 	}
-	env = append(env, variable("PADDLE_MASTER", fmt.Sprintf("%s:%d", host, j.portOf(meeting, 0))))
+	env = append(env, variable("PADDLE_MASTER", fmt.Sprintf("%s:%d", host, port)))
 	switch {
 	case meeting == "Master" && s.replica == "Master":
 		env = append(env, variable("PADDLE_SERVER_NUM", "1"))

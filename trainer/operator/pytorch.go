@@ -63,7 +63,7 @@ func pytorchEnviron(j *job, s seat, pod *corev1.PodSpec) {
 		if s.replica == "Worker" {
 			rank++
 		}
-		port, host := j.portOf("Master", 0), j.host("Master", 0)
+		host, port := j.address("Master", 0)
 		env = append(env,
 			number("MASTER_PORT", port), number("PET_MASTER_PORT", port),
 			variable("MASTER_ADDR", host), variable("PET_MASTER_ADDR", host),
@@ -83,8 +83,9 @@ func elasticEnv(j *job) []corev1.EnvVar {
 	e, workers := j.spec.ElasticPolicy, int32(j.count("Worker"))
 	least := ptr.Deref(e.MinReplicas, ptr.Deref(e.MaxReplicas, workers))
 	most := ptr.Deref(e.MaxReplicas, ptr.Deref(e.MinReplicas, workers))
+	host, port := j.address("Worker", 0)
 	env := []corev1.EnvVar{
-		variable("PET_RDZV_ENDPOINT", fmt.Sprintf("%s:%d", cmp.Or(e.RDZVHost, j.host("Worker", 0)), ptr.Deref(e.RDZVPort, j.portOf("Worker", 0)))),
+		variable("PET_RDZV_ENDPOINT", fmt.Sprintf("%s:%d", cmp.Or(e.RDZVHost, host), ptr.Deref(e.RDZVPort, port))),
 		variable("PET_RDZV_BACKEND", cmp.Or(e.RDZVBackend, "c10d")),
 		variable("PET_NNODES", fmt.Sprintf("%d:%d", least, most)),
 	}

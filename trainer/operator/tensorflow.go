@@ -82,12 +82,13 @@ func (j *job) endpoints(replica string) []string {
 }
 
 func (j *job) endpoint(replica string, index int) string {
-	if host := j.host(replica, index); host == loopback {
-		return fmt.Sprintf("%s:%d", host, j.portOf(replica, index))
+	host, port := j.address(replica, index)
+	if host == loopback {
+		return fmt.Sprintf("%s:%d", host, port)
 	}
 	domain := j.Namespace + ".svc"
 	if custom := os.Getenv("CUSTOM_CLUSTER_DOMAIN"); custom != "" {
 		domain += "." + custom
 	}
-	return fmt.Sprintf("%s.%s:%d", j.podName(replica, index), domain, j.port(replica))
+	return fmt.Sprintf("%s.%s:%d", host, domain, port)
 }

@@ -27,14 +27,16 @@ func xgboostEnviron(j *job, s seat, pod *corev1.PodSpec) {
 	if s.replica == "Worker" {
 		rank += j.count("Master")
 	}
+	host, port := j.address("Master", 0)
 	env := []corev1.EnvVar{
-		number("MASTER_PORT", j.portOf("Master", 0)), variable("MASTER_ADDR", j.host("Master", 0)),
+		number("MASTER_PORT", port), variable("MASTER_ADDR", host),
 		number("WORLD_SIZE", j.total()), number("RANK", rank), variable("PYTHONUNBUFFERED", "1"),
 	}
 	if j.total() > 1 {
 		var workers []string
 		for i := range j.total() - 1 {
-			workers = append(workers, j.host("Worker", i))
+			worker, _ := j.address("Worker", i)
+			workers = append(workers, worker)
 		}
 		env = append(env, number("WORKER_PORT", j.port("Worker")), variable("WORKER_ADDRS", strings.Join(workers, ",")))
 	}
