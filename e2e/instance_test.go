@@ -34,7 +34,7 @@ type instance struct {
 	client     client.WithWatch
 	// user runs the commands; nil for the user of the test.
 	user *syscall.Credential
-	// within is a command that starts vernier up, which it has as its arguments.
+	// within is a command that vernier up is run under; nil for none.
 	within []string
 }
 

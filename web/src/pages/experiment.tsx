@@ -86,7 +86,7 @@ function Stats({ e, view }: { e: Experiment; view: View }) {
   return (
     <dl class="panel stats">
       <div><dt>Best {o.metric}</dt><dd>{best < 0 ? "–" : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small></>}</dd></div>
-      {r?.trial && <div title={`What a model of all results expects to be best on average, ± the standard deviation of that expectation; measured ${r.trials} times. A single trial varies by ± ${formatValue(+r.noise.toPrecision(2))}.`}>
+      {r?.trial && <div title={`A model of all results expects these parameters to be best on average, with ${formatValue(+r.value.toPrecision(3))} ± ${formatValue(+r.deviation.toPrecision(2))} (standard deviation). They were measured ${r.trials} times; a single trial varies by ± ${formatValue(+r.noise.toPrecision(2))}.`}>
         <dt>Recommended</dt><dd>{formatValue(+r.value.toPrecision(3))} <small><a class="link" href={href(view.trialPath(r.trial.number))}>trial {r.trial.number}</a></small></dd>
       </div>}
       <div style={{ gridColumn: "span 2" }}><dt>Trials</dt><dd>{table.count.toLocaleString("en")} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small><Progress e={e} text={false} /></dd></div>
