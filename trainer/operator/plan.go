@@ -274,7 +274,11 @@ func (t tally) runs(j *job) bool {
 	return w.Active > 0 && (j.spec.ElasticPolicy != nil || w.Active+w.Succeeded >= j.count("Worker"))
 }
 
-// othersRun says whether all pods run but the one that is made last.
+// othersRun says whether all pods run but the one that is made last. One whose program
+// has ended already counts: it is not made again, so the last would wait for it forever.
 func (t tally) othersRun(j *job) bool {
-	return !slices.ContainsFunc(j.replicas, func(r replica) bool { return r.name != j.last && t.of(r.name).Active < r.count })
+	return !slices.ContainsFunc(j.replicas, func(r replica) bool {
+		c := t.of(r.name)
+		return r.name != j.last && c.Active+c.Succeeded < r.count
+	})
 }

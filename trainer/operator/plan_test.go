@@ -159,6 +159,11 @@ func TestPlan(t *testing.T) {
 			pods: []corev1.Pod{in("worker-0", corev1.PodRunning), in("worker-1", corev1.PodRunning)},
 			want: outcome{conditions: "Created", create: "launcher"},
 		},
+		"a launcher does not wait for a worker whose program has ended": {
+			framework: mpirun, example: example{pods: counts{"Launcher": 1, "Worker": 2}},
+			pods: []corev1.Pod{in("worker-0", corev1.PodRunning), in("worker-1", corev1.PodSucceeded)},
+			want: outcome{conditions: "Created", create: "launcher"},
+		},
 		"replicas that are not wanted any more are removed": {
 			framework: torch, example: example{pods: counts{"Worker": 1}, extra: "elasticPolicy: {}"},
 			pods: []corev1.Pod{in("worker-0", corev1.PodRunning), in("worker-1", corev1.PodRunning)},
