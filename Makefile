@@ -280,7 +280,7 @@ e2e-writers: ## Read files that TensorBoard, PyTorch, Keras, Lightning and Trans
 
 # FRAMEWORKS chooses some of them. Keras trains with PyTorch here.
 FRAMEWORKS ?= tqdm xgboost lightgbm catboost torch keras tf_keras lightning transformers accelerate mmengine fastai ultralytics wandb
-FRAMEWORKS_VENV := $(BIN)/frameworks
+FRAMEWORKS_VENV ?= $(BIN)/frameworks
 .PHONY: e2e-frameworks
 e2e-frameworks: build ## Train with each framework of docs/collectors-text.md and compare what is read; tune the examples of PyTorch and TensorFlow of several ranks (Python; 10 GB of packages).
 	$(call say,installing $(FRAMEWORKS) into $(FRAMEWORKS_VENV))

@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -273,7 +274,7 @@ func TestExamplesOfSeveralRanks(t *testing.T) {
 				if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(string(text), command, run)), &experiment); err != nil {
 					t.Fatal(err)
 				}
-				experiment.Namespace, experiment.Spec.Seed = "default", new(int64)
+				experiment.Namespace, experiment.Spec.Seed = "default", ptr.To[int64](1)
 				if err := i.client.Create(t.Context(), &experiment); err != nil {
 					t.Fatal(err)
 				}
