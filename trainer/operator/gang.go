@@ -97,7 +97,7 @@ func (j *job) podGroup() *unstructured.Unstructured {
 	if j.last != "" {
 		members -= j.count(j.last) // it is made when the others run
 	}
-	spec := map[string]any{"minMember": int64(ptr.Deref(policy.MinAvailable, int32(members)))}
+	spec := map[string]any{"minMember": int64(min(ptr.Deref(policy.MinAvailable, int32(members)), int32(members)))}
 	if len(policy.MinResources) > 0 {
 		least := map[string]any{}
 		for name, q := range policy.MinResources {

@@ -100,3 +100,12 @@ func TestAGangOfMPIHasNoLauncher(t *testing.T) {
 		t.Errorf("the group is %v", got)
 	}
 }
+
+func TestAGangOfMPIWithMinAvailableOfAll(t *testing.T) {
+	j := torchJob(t, "schedulingPolicy: {minAvailable: 3}", "")
+	j.framework, j.gang = mpi("kubectl"), &volcano
+	j.replicas[0].name = "Launcher"
+	if got := j.podGroup().Object["spec"].(map[string]any)["minMember"]; got != int64(2) {
+		t.Errorf("Volcano waits for %v pods, of which 2 are made before it starts any", got)
+	}
+}

@@ -72,6 +72,9 @@ func (c *Controller) Reconcile(ctx context.Context, req request) (reconcile.Resu
 		return reconcile.Result{}, err
 	}
 	j.invalid = err
+	if !j.status.finished() {
+		c.ports.hold(j.ports)
+	}
 	if by := j.spec.RunPolicy.ManagedBy; by != "" && by != "kubeflow.org/training-operator" {
 		return reconcile.Result{}, nil // MultiKueue runs it elsewhere
 	}
@@ -163,14 +166,11 @@ func (c *Controller) act(ctx context.Context, obj *unstructured.Unstructured, j 
 		}
 	}
 	if len(d.create) > 0 {
-		if err := c.shareNetwork(ctx, obj, j); err != nil {
+		if err := c.prepare(ctx, obj, j, d.anew); err != nil {
+			if !apierrors.IsConflict(err) { // the cache is behind
+				event.Warning("FailedCreate", "Create", err.Error()).Send(c.recorder, obj)
+			}
 			return errors.Join(append(errs, err)...)
-		}
-		if err := j.chooseGang(c.client.RESTMapper()); err != nil {
-			return errors.Join(append(errs, err)...)
-		}
-		if j.gang == nil && j.spec.RunPolicy.SchedulingPolicy != nil {
-			event.Warning("NoPodGroups", "Create", "this cluster has no PodGroups (of Volcano or the coscheduling plugin): runPolicy.schedulingPolicy is left aside").Send(c.recorder, obj)
 		}
 	}
 	for _, o := range j.objects(d.create) {
@@ -189,6 +189,20 @@ func (c *Controller) act(ctx context.Context, obj *unstructured.Unstructured, j 
 		errs = append(errs, c.remove(ctx, obj))
 	}
 	return errors.Join(errs...)
+}
+
+// prepare decides what all pods of a job must know alike, before some are made.
+func (c *Controller) prepare(ctx context.Context, obj *unstructured.Unstructured, j *job, anew bool) error {
+	if err := c.shareNetwork(ctx, obj, j, anew); err != nil {
+		return err
+	}
+	if err := j.chooseGang(c.client.RESTMapper()); err != nil {
+		return err
+	}
+	if j.gang == nil && j.spec.RunPolicy.SchedulingPolicy != nil {
+		event.Warning("NoPodGroups", "Create", "this cluster has no PodGroups (of Volcano or the coscheduling plugin): runPolicy.schedulingPolicy is left aside").Send(c.recorder, obj)
+	}
+	return nil
 }
 
 func (c *Controller) create(ctx context.Context, j *job, obj client.Object) error {

@@ -17,6 +17,8 @@ type decision struct {
 	status *status // nil if it stays as it is
 	create []seat
 	remove []corev1.Pod
+	// anew: none of the pods that there are stays.
+	anew bool
 	// removeJob: it ended longer ago than ttlSecondsAfterFinished.
 	removeJob bool
 	// after is when to look again though nothing happens; 0 for never.
@@ -58,6 +60,7 @@ func plan(j *job, pods []corev1.Pod, now time.Time) decision {
 
 func suspend(j *job, s *status, now time.Time) {
 	s.set(j.kind, suspended, j.text("is suspended."), now)
+	s.drop(restarting)
 	if s.is(running) {
 		s.write(condition{Type: running, Status: corev1.ConditionFalse, Reason: j.kind + suspended, Message: j.text("is suspended.")}, now)
 	}
@@ -85,6 +88,7 @@ func (d *decision) advance(j *job, s *status, pods []corev1.Pod, now time.Time) 
 		}
 	}
 	d.remove, d.create = append(d.remove, t.excess...), t.missing
+	d.anew = t.stay == len(t.again)+len(t.excess)
 	if !t.othersRun(j) {
 		d.create = slices.DeleteFunc(d.create, func(s seat) bool { return s.replica == j.last })
 	}
@@ -160,8 +164,12 @@ type tally struct {
 	// whose failure is the job's.
 	again []corev1.Pod
 	fatal string
-	// containers is how often containers of running pods were restarted.
+	// gone are the workers of a dynamic job that failed: they are not made again.
+	gone int
+	// containers is how often containers of pods that have not ended were restarted.
 	containers int32
+	// stay is how many pods are not being removed.
+	stay int
 }
 
 func (t tally) of(replica string) replicaStatus { return t.replicas[replica] }
@@ -187,9 +195,16 @@ func count(j *job, pods []corev1.Pod) tally {
 		t.replicas[r.name] = c
 	}
 	for _, p := range pods {
-		if byName[p.Name] != nil && p.DeletionTimestamp == nil {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		t.stay++
+		if byName[p.Name] != nil {
 			t.excess = append(t.excess, p)
 		}
+	}
+	if j.leader() == nil && t.gone > 0 && t.gone == j.count("Worker") {
+		t.fatal = "Worker" // some may fail, but not all
 	}
 	return t
 }
@@ -199,11 +214,11 @@ func count(j *job, pods []corev1.Pod) tally {
 func (t *tally) add(j *job, c *replicaStatus, r replica, p *corev1.Pod) {
 	switch {
 	case p.DeletionTimestamp != nil:
+	case p.Status.Phase == corev1.PodPending:
+		t.containers += restartsOf(p)
 	case p.Status.Phase == corev1.PodRunning:
 		c.Active++
-		for _, s := range p.Status.ContainerStatuses {
-			t.containers += s.RestartCount
-		}
+		t.containers += restartsOf(p)
 	case p.Status.Phase == corev1.PodSucceeded:
 		c.Succeeded++
 	case p.Status.Phase != corev1.PodFailed:
@@ -212,10 +227,27 @@ func (t *tally) add(j *job, c *replicaStatus, r replica, p *corev1.Pod) {
 		t.again = append(t.again, *p)
 	default:
 		c.Failed++
-		if !j.spec.EnableDynamicWorker || r.name != "Worker" {
+		if j.kind == "TFJob" && j.spec.EnableDynamicWorker && r.name == "Worker" {
+			t.gone++
+		} else {
 			t.fatal = r.name
 		}
 	}
+}
+
+// restartsOf counts how often the containers of a pod were restarted, those that begin
+// it too, but not those that run beside the others: they may end and come again.
+func restartsOf(p *corev1.Pod) (n int32) {
+	beside := map[string]bool{}
+	for _, c := range p.Spec.InitContainers {
+		beside[c.Name] = c.RestartPolicy != nil
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if !beside[s.Name] {
+			n += s.RestartCount
+		}
+	}
+	return n
 }
 
 // retryable says whether a signal ended a pod: 128 and above, as a shell says it.
@@ -271,7 +303,7 @@ func (t tally) runs(j *job) bool {
 		return t.of(l.name).Active > 0
 	}
 	w := t.of("Worker")
-	return w.Active > 0 && (j.spec.ElasticPolicy != nil || w.Active+w.Succeeded >= j.count("Worker"))
+	return w.Active > 0 && (j.spec.ElasticPolicy != nil || w.Active+w.Succeeded+t.gone >= j.count("Worker"))
 }
 
 // othersRun says whether all pods run but the one that is made last. One whose program

@@ -230,7 +230,33 @@ func TestPlan(t *testing.T) {
 		"dynamic workers may fail": {
 			framework: tf, example: example{pods: servers, extra: "enableDynamicWorker: true"},
 			pods: []corev1.Pod{in("ps-0", corev1.PodRunning), in("worker-0", corev1.PodRunning), in("worker-1", corev1.PodFailed)},
-			want: outcome{conditions: "Created"},
+			want: outcome{conditions: "Created Running"},
+		},
+		"but not all of them": {
+			framework: tf, example: example{pods: servers, extra: "enableDynamicWorker: true"},
+			pods: []corev1.Pod{in("ps-0", corev1.PodRunning), in("worker-0", corev1.PodFailed), in("worker-1", corev1.PodFailed)},
+			want: outcome{conditions: "Created Failed", remove: "ps-0"},
+		},
+		"a job ends when the dynamic workers that have not failed have succeeded": {
+			framework: tf, example: example{pods: servers, extra: "enableDynamicWorker: true"},
+			pods: []corev1.Pod{in("ps-0", corev1.PodRunning), in("worker-0", corev1.PodFailed), in("worker-1", corev1.PodSucceeded)},
+			want: outcome{conditions: "Created Succeeded", after: defaultServerDelay},
+		},
+		"an init container that crashes again and again reaches the backoff limit": {
+			framework: torch, example: example{pods: pair, extra: "runPolicy: {backoffLimit: 3}"},
+			pods: []corev1.Pod{in("master-0", corev1.PodRunning), in("worker-0", corev1.PodPending, func(p *corev1.Pod) {
+				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "prepare", RestartCount: 50}}
+			})},
+			want: outcome{conditions: "Created Failed", remove: "master-0 worker-0"},
+		},
+		"the end of a job ends its restarting": {
+			framework: torch, example: example{pods: counts{"Master": 1}}, before: statusWith(torch, restarting),
+			pods: []corev1.Pod{in("master-0", corev1.PodSucceeded)},
+			want: outcome{conditions: "Created Succeeded"},
+		},
+		"a suspended job does not restart": {
+			framework: torch, example: example{pods: counts{"Master": 1}, extra: "runPolicy: {suspend: true}"}, before: statusWith(torch, restarting),
+			want: outcome{conditions: "Created Suspended"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

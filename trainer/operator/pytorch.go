@@ -84,8 +84,11 @@ func elasticEnv(j *job) []corev1.EnvVar {
 	least := ptr.Deref(e.MinReplicas, ptr.Deref(e.MaxReplicas, workers))
 	most := ptr.Deref(e.MaxReplicas, ptr.Deref(e.MinReplicas, workers))
 	host, port := j.address("Worker", 0)
+	if host != loopback || e.RDZVHost != "" { // a port of one's own choice is that of other jobs on 127.0.0.1, too
+		host, port = cmp.Or(e.RDZVHost, host), ptr.Deref(e.RDZVPort, port)
+	}
 	env := []corev1.EnvVar{
-		variable("PET_RDZV_ENDPOINT", fmt.Sprintf("%s:%d", cmp.Or(e.RDZVHost, host), ptr.Deref(e.RDZVPort, port))),
+		variable("PET_RDZV_ENDPOINT", fmt.Sprintf("%s:%d", host, port)),
 		variable("PET_RDZV_BACKEND", cmp.Or(e.RDZVBackend, "c10d")),
 		variable("PET_NNODES", fmt.Sprintf("%d:%d", least, most)),
 	}

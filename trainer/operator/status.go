@@ -69,6 +69,7 @@ func (s *status) set(kind, conditionType, message string, now time.Time) {
 	case restarting:
 		s.drop(running)
 	case succeeded, failed:
+		s.drop(restarting)
 		for i := range s.Conditions {
 			if s.Conditions[i].Type == running {
 				s.Conditions[i].Status = corev1.ConditionFalse
