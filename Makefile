@@ -46,6 +46,7 @@ examples: ## Build the programs of the examples into bin/.
 .PHONY: demo
 demo: build examples ## Tune a small language model on this machine: 24 trials, live, under 3 minutes.
 	@PATH="$(BIN):$$PATH" $(BIN)/vernier run -f examples/charlm/experiment.yaml --replace
+	$(call say,the control plane keeps running: bin/vernier get trials charlm shows the trials and bin/vernier down stops it)
 
 # One archive for each image, with all architectures: for a registry, or for
 # containerd (ctr images import).

@@ -63,6 +63,9 @@ const MessageHeldUp = "No trial can be started for now: "
 // of its trials did. It is Katib's.
 const MessageMaxFailed = "Experiment has failed because max failed count has reached"
 
+// MessageSlow is in the message of an experiment whose last trials have all failed.
+const MessageSlow = "new ones are made one at a time, up to a minute apart"
+
 // settle returns what to write for c in place of old, the condition of the same
 // type or nil, and whether to write at all. A condition whose status and reason
 // are unchanged keeps its content and position; otherwise it moves to the end of

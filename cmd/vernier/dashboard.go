@@ -89,7 +89,7 @@ func browse(cmd *cobra.Command, page string) error {
 		return fmt.Errorf("there is no %s here: open the address above in a browser", program)
 	}
 	if err != nil {
-		return fmt.Errorf("open a browser: %w", err)
+		return fmt.Errorf("%s found no browser (%w): open the address above in one", program, err)
 	}
 	return nil
 }

@@ -346,7 +346,7 @@ func conclude(v experimentView, e ending, s streams) error {
 		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, whyNone(v, e.told))}
 	}
 	if v.State == stateInterrupted {
-		return &exitError{code: exitInterrupted, err: fmt.Errorf("experiment %s was interrupted: %s", v.Experiment.Name, v.Message)}
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("experiment %s was interrupted: %s; the same command goes on", v.Experiment.Name, v.Message)}
 	}
 	if e.requireGoal && !v.goalReached() {
 		return &exitError{code: exitGoalNotReached, err: fmt.Errorf("experiment %s ended without reaching its goal: %s", v.Experiment.Name, v.Reason)}

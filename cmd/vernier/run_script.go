@@ -231,7 +231,7 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 		s.Name = experimentName(argv)
 	}
 	if s.Trials < 1 || s.Parallel < 1 {
-		return usageErrorf("-n %d -j %d: there is at least one trial, and one at a time", s.Trials, s.Parallel)
+		return usageErrorf("-n %d -j %d: both must be at least 1", s.Trials, s.Parallel)
 	}
 	s.Parallel = min(s.Parallel, s.Trials)
 	s.Objectives = o.objectives
@@ -343,7 +343,7 @@ func adopt(there *v1beta1.Experiment, here *unstructured.Unstructured) error {
 		return err
 	}
 	if len(differ) > 0 {
-		return &exitError{exitConflict, fmt.Errorf("there is an experiment %s already, of another search:\n  %s\ngive this one a --name of its own, or delete the other with --replace", there.Name, strings.Join(differ, "\n  "))}
+		return &exitError{exitConflict, fmt.Errorf("there is an experiment %s already, of another search:\n  %s\nto go on with it, run it as it was; else give this one a --name of its own, or delete the other with --replace", there.Name, strings.Join(differ, "\n  "))}
 	}
 	mine.Spec.TrialTemplate = there.Spec.TrialTemplate
 	spec, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(&mine)

@@ -233,7 +233,10 @@ func (v experimentView) finished() bool {
 
 // waits is what is in the way of an experiment that has not ended, if anything.
 func (v experimentView) waits() string {
-	if v.finished() || strings.HasPrefix(v.Message, "Experiment is ") {
+	switch {
+	case !v.finished() && strings.Contains(v.Message, v1beta1.MessageSlow):
+		return "the last trials have failed, so " + v1beta1.MessageSlow
+	case v.finished() || strings.HasPrefix(v.Message, "Experiment is "):
 		return ""
 	}
 	return v.Message

@@ -41,7 +41,7 @@ func failedMessage(s seen) string {
 		message += ". Raise the job's activeDeadlineSeconds, or train for fewer steps"
 	}
 	if why := trainer.Explain(s.pods, s.trial.Spec.PrimaryContainerName); why != "" {
-		message += ". " + why
+		message = strings.TrimSuffix(message, ".") + ". " + why
 	}
 	return message
 }

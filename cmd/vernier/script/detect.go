@@ -119,9 +119,11 @@ func (s Spec) Unknown() string {
 		if strings.ContainsAny(word, " \t\n") {
 			continue
 		}
-		for _, m := range macro.FindAllStringSubmatch(word, -1) {
-			if !known[m[1]] && m[1] != "seed" {
-				return fmt.Sprintf("%s is given to the program as it stands: no parameter has the name %s (there are also {trial} and {seed})", m[0], m[1])
+		for _, at := range macro.FindAllStringSubmatchIndex(word, -1) {
+			name := word[at[2]:at[3]]
+			shells := at[0] > 0 && word[at[0]-1] == '$' // a variable of the shell
+			if !known[name] && name != "seed" && !shells {
+				return fmt.Sprintf("%s is given to the program as it stands: no parameter has the name %s (there are also {trial} and {seed})", word[at[0]:at[1]], name)
 			}
 		}
 	}

@@ -305,6 +305,7 @@ func TestAMacroThatNamesNoParameter(t *testing.T) {
 		"a name mistyped":     {"--lr={rl}", "{rl}"},
 		"a program in a word": {"print(f'{x}', 1)", ""},
 		"JSON":                {`{"lr":1}`, ""},
+		"a shell's variable":  {"--out=${HOME}/x", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lr, err := ParseParameter("lr=log(1e-3,1)")
