@@ -55,14 +55,14 @@ func realCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = store.Close() }() // each result was written when it came
-	asked := map[play.Key]bool{}
+	asked, seeds := map[play.Key]bool{}, seedsOf(jobs)
 	for _, j := range jobs {
 		asked[j.key] = true
 	}
 	err = o.play(ctx, store, jobs)
 	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
 	var page bytes.Buffer
-	fmt.Fprintf(&page, "%d seeds, %d trials one after another, `suggest` %s, peers %s.\n\n", seedsOf(jobs), o.budget, o.version, strings.Join(o.peers, ", "))
+	fmt.Fprintf(&page, "%d seeds, %d trials one after another, `suggest` %s, peers %s.\n\n", seeds, o.budget, o.version, strings.Join(o.peers, ", "))
 	if err := errors.Join(err, report.PrintReal(&page, records)); err != nil || !verdict {
 		_, wrong := os.Stdout.Write(page.Bytes())
 		return errors.Join(err, wrong)

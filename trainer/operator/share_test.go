@@ -130,4 +130,3 @@ func TestAJobWithoutPortsSaysSo(t *testing.T) {
 		t.Error("no event says why the job has no pods")
 	}
 }
-
