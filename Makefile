@@ -279,7 +279,9 @@ e2e-writers: ## Read files that TensorBoard, PyTorch, Keras, Lightning and Trans
 	@VERNIER_WRITERS_PYTHON=$(WRITERS_VENV)/bin/python VERNIER_WRITERS="$(WRITERS)" \
 		go test -buildvcs=false -tags=writers -count=1 -timeout 30m -v -run 'Real|TensorBoardShows' ./collector/source/events
 
-# FRAMEWORKS chooses some of them. Keras trains with PyTorch here.
+# FRAMEWORKS chooses some of them. Keras trains with PyTorch here. The examples of several
+# ranks are also tuned by an ordinary user if FRAMEWORKS_VENV is where every user can read
+# it, such as /opt/frameworks, and so is the python3 that it is made of.
 FRAMEWORKS ?= tqdm xgboost lightgbm catboost torch keras tf_keras lightning transformers accelerate mmengine fastai ultralytics wandb
 FRAMEWORKS_VENV ?= $(BIN)/frameworks
 .PHONY: e2e-frameworks
