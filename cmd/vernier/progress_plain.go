@@ -49,13 +49,15 @@ func (p *plainDisplay) show(v experimentView, now time.Time) error {
 }
 
 func (p *plainDisplay) update(v experimentView, now time.Time) []string {
-	if p.states == nil {
-		p.states = map[string]string{}
-		p.lastSummary = now
-	}
 	var lines []string
 	say := func(format string, args ...any) {
 		lines = append(lines, now.Format(time.TimeOnly)+" "+fmt.Sprintf(format, args...))
+	}
+	if p.states == nil {
+		p.lastSummary = now
+		if before := p.begin(v, now); before > 0 {
+			say("experiment %s: %s ended before", v.Experiment.Name, countOfTrials(before))
+		}
 	}
 	for _, t := range v.Trials {
 		state := t.State + t.Waits
@@ -93,6 +95,18 @@ func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 		say("experiment %s %s", v.Experiment.Name, countsLine(v))
 	}
 	return lines
+}
+
+// begin leaves aside the trials that ended before anything was shown, and counts them.
+func (p *plainDisplay) begin(v experimentView, now time.Time) (before int) {
+	p.states = map[string]string{}
+	for _, t := range v.Trials {
+		if t.finished() && now.Sub(t.Ended) > summaryInterval {
+			p.states[t.Name] = t.State + t.Waits
+			before++
+		}
+	}
+	return before
 }
 
 func trialLine(v experimentView, t trialView, now time.Time) string {

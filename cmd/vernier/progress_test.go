@@ -131,3 +131,13 @@ func TestDisplayModes(t *testing.T) {
 		}
 	}
 }
+
+func TestPlainProgressDoesNotTellOldTrialsAsNew(t *testing.T) {
+	var p plainDisplay
+	old, now := aTrial(1, v1beta1.TrialFailed, ""), aTrial(2, v1beta1.TrialRunning, "")
+	lines := p.update(newExperimentView(anExperiment(), []v1beta1.Trial{old, now}), noon.Add(time.Hour))
+	requireText(t, strings.Join(lines, "\n"), "1 trial ended before", "charlm-0002 Running")
+	if strings.Contains(strings.Join(lines, "\n"), "charlm-0001") {
+		t.Errorf("it tells of a trial that ended an hour ago: %q", lines)
+	}
+}
