@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -41,6 +43,15 @@ func checkLimit(there *v1beta1.Experiment, file *unstructured.Unstructured) erro
 		now = fmt.Sprintf("maxTrialCount %d", *n)
 	}
 	return &exitError{code: exitConflict, err: fmt.Errorf("experiment %s runs with %s, and the file has %d: change the file, or lower the limit with --lower, which may stop running trials", there.Name, now, limit)}
+}
+
+// checkEnded refuses a limit below the trials of an experiment that has ended.
+func checkEnded(there *v1beta1.Experiment, file *unstructured.Unstructured) error {
+	limit, found, err := unstructured.NestedInt64(file.Object, "spec", "maxTrialCount")
+	if there == nil || !found || err != nil || limit >= int64(min(there.Status.Trials, ptr.Deref(there.Spec.MaxTrialCount, math.MaxInt32))) || !newExperimentView(there, nil).finished() {
+		return nil
+	}
+	return &exitError{code: exitConflict, err: fmt.Errorf("experiment %s has ended with %d trials, more than the limit of %d: vernier best %s shows its result, a higher limit adds trials, and --replace deletes it with its trials and runs it anew", there.Name, there.Status.Trials, limit, there.Name)}
 }
 
 // nothingRuns reports whether v had ended before the files were applied and they

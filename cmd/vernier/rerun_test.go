@@ -9,6 +9,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -174,6 +175,30 @@ func TestReplaceKeepsWhatItCannotReplace(t *testing.T) {
 			}
 			if kept := now.UID == there.UID; kept != refused {
 				t.Errorf("the old experiment is kept: %v", kept)
+			}
+		})
+	}
+}
+
+func TestALimitBelowTheTrialsOfWhatHasEnded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		trials, was int32
+		limit       int64
+		refused     bool
+	}{
+		"fewer than there are":                  {15, 15, 5, true},
+		"as many":                               {15, 15, 15, false},
+		"more":                                  {15, 15, 20, false},
+		"the same, and one was made by hand":    {16, 15, 15, false},
+		"one that was stopped early, as it was": {7, 7, 12, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := anEnded()
+			there.Status.Trials, there.Spec.MaxTrialCount = tc.trials, &tc.was
+			file := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"maxTrialCount": tc.limit}}}
+			err := checkEnded(there, file)
+			if (err != nil) != tc.refused || tc.refused && exitCode(err) != exitConflict {
+				t.Errorf("refused: %v", err)
 			}
 		})
 	}

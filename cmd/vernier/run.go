@@ -240,6 +240,9 @@ func submit(ctx context.Context, o runOptions, s *session, objects []*unstructur
 			return nil, err
 		}
 	}
+	if err := checkEnded(before, experiment); err != nil {
+		return nil, err
+	}
 	if !o.lower {
 		if err := checkLimit(before, experiment); err != nil {
 			return nil, err
