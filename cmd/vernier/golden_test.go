@@ -82,7 +82,9 @@ func TestViewsLookAsIntended(t *testing.T) {
 		"get_trials_80":   func() []string { return trialScreen(aSearch(), 80, false, false, now) },
 		"get_trials_200":  func() []string { return trialScreen(aSearch(), 200, false, false, now) },
 		"get_trials_dumb": func() []string { return trialScreen(aSearch(), 80, false, true, now) },
-		"watch_dumb":      func() []string { return new(plainDisplay).update(aSearch(), now) },
+		"watch_dumb": func() []string {
+			return (&plainDisplay{states: map[string]string{}, lastSummary: now}).update(aSearch(), now)
+		},
 	}
 	styles := map[string]plot.Style{"80": {Width: 80, Height: 14}, "200": {Width: 200, Height: 14}, "dumb": {Width: 80, Height: 14, ASCII: true}, "color": {Width: 80, Height: 14, Color: true}}
 	for name, style := range styles {

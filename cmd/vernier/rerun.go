@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -29,10 +27,11 @@ func existing(ctx context.Context, c client.Reader, key types.NamespacedName) (*
 }
 
 // checkLimit refuses a file that would lower the maxTrialCount of a running
-// experiment, which stops trials: the limit may have been raised since.
-func checkLimit(there *v1beta1.Experiment, file *unstructured.Unstructured) error {
+// experiment, which stops trials, unless it may: the limit may have been raised since.
+// One that has ended keeps its trials, so its limit cannot be below their number.
+func checkLimit(there *v1beta1.Experiment, file *unstructured.Unstructured, lower bool) error {
 	limit, found, err := unstructured.NestedInt64(file.Object, "spec", "maxTrialCount")
-	if there == nil || !found || err != nil || newExperimentView(there, nil).finished() {
+	if there == nil || !found || err != nil {
 		return nil // what is no number is refused by the API server
 	}
 	now := "no maxTrialCount"
@@ -42,16 +41,14 @@ func checkLimit(there *v1beta1.Experiment, file *unstructured.Unstructured) erro
 		}
 		now = fmt.Sprintf("maxTrialCount %d", *n)
 	}
-	return &exitError{code: exitConflict, err: fmt.Errorf("experiment %s runs with %s, and the file has %d: change the file, or lower the limit with --lower, which may stop running trials", there.Name, now, limit)}
-}
-
-// checkEnded refuses a limit below the trials of an experiment that has ended.
-func checkEnded(there *v1beta1.Experiment, file *unstructured.Unstructured) error {
-	limit, found, err := unstructured.NestedInt64(file.Object, "spec", "maxTrialCount")
-	if there == nil || !found || err != nil || limit >= int64(min(there.Status.Trials, ptr.Deref(there.Spec.MaxTrialCount, math.MaxInt32))) || !newExperimentView(there, nil).finished() {
+	ended, trials := newExperimentView(there, nil).finished(), there.Status.Trials
+	switch {
+	case ended && limit < int64(trials):
+		return &exitError{code: exitConflict, err: fmt.Errorf("experiment %s has ended with %d trials, more than the limit of %d: vernier best %s shows its result, a higher limit adds trials, and --replace deletes it with its trials and runs it anew", there.Name, trials, limit, there.Name)}
+	case ended || lower:
 		return nil
 	}
-	return &exitError{code: exitConflict, err: fmt.Errorf("experiment %s has ended with %d trials, more than the limit of %d: vernier best %s shows its result, a higher limit adds trials, and --replace deletes it with its trials and runs it anew", there.Name, there.Status.Trials, limit, there.Name)}
+	return &exitError{code: exitConflict, err: fmt.Errorf("experiment %s runs with %s, and the limit given is %d: give a higher one, or lower it with --lower, which may stop running trials", there.Name, now, limit)}
 }
 
 // nothingRuns reports whether v had ended before the files were applied and they

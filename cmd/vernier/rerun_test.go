@@ -196,7 +196,7 @@ func TestALimitBelowTheTrialsOfWhatHasEnded(t *testing.T) {
 			there := anEnded()
 			there.Status.Trials, there.Spec.MaxTrialCount = tc.trials, &tc.was
 			file := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"maxTrialCount": tc.limit}}}
-			err := checkEnded(there, file)
+			err := checkLimit(there, file, true)
 			if (err != nil) != tc.refused || tc.refused && exitCode(err) != exitConflict {
 				t.Errorf("refused: %v", err)
 			}

@@ -240,13 +240,8 @@ func submit(ctx context.Context, o runOptions, s *session, objects []*unstructur
 			return nil, err
 		}
 	}
-	if err := checkEnded(before, experiment); err != nil {
+	if err := checkLimit(before, experiment, o.lower); err != nil {
 		return nil, err
-	}
-	if !o.lower {
-		if err := checkLimit(before, experiment); err != nil {
-			return nil, err
-		}
 	}
 	if before != nil && !newExperimentView(before, nil).finished() {
 		before = nil // it has no end that this run could mistake for its own
@@ -349,7 +344,11 @@ func conclude(v experimentView, e ending, s streams) error {
 		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, whyNone(v, e.told))}
 	}
 	if v.State == stateInterrupted {
-		return &exitError{code: exitInterrupted, err: fmt.Errorf("experiment %s was interrupted: %s; the same command goes on", v.Experiment.Name, v.Message)}
+		next := ""
+		if v.Experiment.CanResume() {
+			next = "; the same command goes on"
+		}
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("experiment %s was interrupted: %s%s", v.Experiment.Name, v.Message, next)}
 	}
 	if e.requireGoal && !v.goalReached() {
 		return &exitError{code: exitGoalNotReached, err: fmt.Errorf("experiment %s ended without reaching its goal: %s", v.Experiment.Name, v.Reason)}

@@ -26,10 +26,10 @@ func newSuspendCommand(open opener, suspend bool) *cobra.Command {
 			}
 			experiment := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: session.namespace, Name: args[0]}}
 			patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend)
-			if suspend {
-				if err := session.client.Get(cmd.Context(), client.ObjectKeyFromObject(experiment), experiment); err == nil && experiment.IsCompleted() {
-					return &exitError{exitConflict, fmt.Errorf("experiment %s has ended: it makes no new trials", args[0])}
-				}
+			if there, err := existing(cmd.Context(), session.client, client.ObjectKeyFromObject(experiment)); err != nil {
+				return err
+			} else if suspend && there != nil && there.IsCompleted() { // the webhook would refuse it with words about maxTrialCount
+				return &exitError{exitConflict, fmt.Errorf("experiment %s has ended: it makes no new trials, so there is nothing to suspend", args[0])}
 			}
 			if err := session.client.Patch(cmd.Context(), experiment, client.RawPatch(types.MergePatchType, patch)); err != nil {
 				return fmt.Errorf("%s experiment %s: %w", use, args[0], err)

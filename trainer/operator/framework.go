@@ -28,6 +28,8 @@ type framework struct {
 	// which workers need that still end, and workers that are measured although another
 	// pod's end is the job's.
 	lasting []string
+	// dynamic: workers may come and go where spec.enableDynamicWorker says so.
+	dynamic bool
 	// last is a type of one pod that is made when all others run.
 	last string
 	// check says what is wrong with a job.

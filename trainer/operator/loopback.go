@@ -97,11 +97,15 @@ func (c *Controller) shareNetwork(ctx context.Context, obj *unstructured.Unstruc
 }
 
 // portsFor keeps the ports that the pods of a job have, and takes those that they lack:
-// of replicas that were added, or of all if the job is a copy of another.
+// of replicas that were added, or of all if the job is a copy of another. There are none
+// where pods do not share a network.
 func (c *Controller) portsFor(j *job, shared bool) (map[string]int32, error) {
+	if !shared {
+		return nil, nil
+	}
 	ports := map[string]int32{}
 	for _, r := range j.replicas {
-		for i := 0; shared && i < r.count; i++ {
+		for i := range r.count {
 			name := j.podName(r.name, i)
 			port, ok := j.ports[name]
 			if !ok {
@@ -135,7 +139,7 @@ func sharedByAll(nodes []corev1.Node) bool {
 type portBook struct {
 	mu   sync.Mutex
 	next int            // 0 before the first
-	held map[int32]bool // given out by another process before this one
+	held map[int32]bool // by jobs that have not ended: this process may not have given them out
 }
 
 // hold keeps ports that a job has from being given out.

@@ -17,7 +17,7 @@ type decision struct {
 	status *status // nil if it stays as it is
 	create []seat
 	remove []corev1.Pod
-	// anew: none of the pods that there are stays.
+	// anew: none of the pods that there are stays, so that all may be told something else.
 	anew bool
 	// removeJob: it ended longer ago than ttlSecondsAfterFinished.
 	removeJob bool
@@ -88,7 +88,7 @@ func (d *decision) advance(j *job, s *status, pods []corev1.Pod, now time.Time) 
 		}
 	}
 	d.remove, d.create = append(d.remove, t.excess...), t.missing
-	d.anew = t.stay == len(t.again)+len(t.excess)
+	d.anew = t.present == len(t.again)+len(t.excess)
 	if !t.othersRun(j) {
 		d.create = slices.DeleteFunc(d.create, func(s seat) bool { return s.replica == j.last })
 	}
@@ -168,8 +168,8 @@ type tally struct {
 	gone int
 	// containers is how often containers of pods that have not ended were restarted.
 	containers int32
-	// stay is how many pods are not being removed.
-	stay int
+	// present is how many pods there are that are not being removed already.
+	present int
 }
 
 func (t tally) of(replica string) replicaStatus { return t.replicas[replica] }
@@ -198,7 +198,7 @@ func count(j *job, pods []corev1.Pod) tally {
 		if p.DeletionTimestamp != nil {
 			continue
 		}
-		t.stay++
+		t.present++
 		if byName[p.Name] != nil {
 			t.excess = append(t.excess, p)
 		}
@@ -227,7 +227,7 @@ func (t *tally) add(j *job, c *replicaStatus, r replica, p *corev1.Pod) {
 		t.again = append(t.again, *p)
 	default:
 		c.Failed++
-		if j.kind == "TFJob" && j.spec.EnableDynamicWorker && r.name == "Worker" {
+		if j.dynamic && j.spec.EnableDynamicWorker && r.name == "Worker" {
 			t.gone++
 		} else {
 			t.fatal = r.name

@@ -13,7 +13,7 @@ func tensorflow() framework {
 	return framework{
 		kind: "TFJob", plural: "tfjobs", field: "tfReplicaSpecs", types: []string{"Chief", "Master", "PS", "Worker", "Evaluator"},
 		container: "tensorflow", portName: "tfjob-port", defaultPort: 2222, restart: never,
-		leaders: []string{"Chief", "Master"}, worker0: true, lasting: []string{"PS"},
+		leaders: []string{"Chief", "Master"}, worker0: true, lasting: []string{"PS"}, dynamic: true,
 		check: valid, environ: tensorflowEnviron,
 		workersDone: func(j *job, t tally) bool {
 			return allWorkers(j, t) || j.spec.SuccessPolicy != "AllWorkers" && t.first
