@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -153,6 +155,73 @@ func TestADistributedTrialOutlivesItsNode(t *testing.T) {
 	}
 	i.awaitEnd(t, "lasting")
 	checkTrials(t, "lasting", 1, i.trials(t, "lasting"))
+}
+
+// TestAReplicaIsKilled kills the program of one pod of a job while it trains. What its
+// kind's restart policy promises happens: by default a PyTorchJob starts the pod again, and
+// the server of a TFJob or the launcher of an MPIJob takes the job with it.
+// In a command, Kubernetes reads two dollars as one.
+func TestAReplicaIsKilled(t *testing.T) {
+	const train = `echo $$$$ >> "$0/%s"; until [ -e $0/go ]; do sleep 0.1; done; echo loss=$1`
+	i := up(t)
+	for name, tc := range map[string]struct {
+		of, key, victim string
+		end             v1beta1.TrialConditionType
+	}{
+		"worker":   {"pytorch", "$RANK", "1", v1beta1.TrialSucceeded},
+		"server":   {"tensorflow", "${TF_CONFIG##*type}", "*ps*", v1beta1.TrialFailed},
+		"launcher": {"mpi", "$K_MPI_JOB_ROLE", "launcher", v1beta1.TrialFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			i.createDistributed(t, name, distributed[tc.of], 1, fmt.Sprintf(`sh, -c, %q, %s`, fmt.Sprintf(train, tc.key), dir))
+			t.Cleanup(func() {
+				if t.Failed() {
+					i.showFailures(t, name)
+					i.showEvents(t, name)
+				}
+			})
+			if err := syscall.Kill(awaitPID(t, filepath.Join(dir, tc.victim), 1), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if tc.end == v1beta1.TrialSucceeded {
+				awaitPID(t, filepath.Join(dir, tc.victim), 2)
+				if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, time.Minute, func(context.Context) error {
+				trials := i.trials(t, name)
+				if len(trials) != 1 || trials[0].State() != tc.end {
+					return fmt.Errorf("%d trials, want one that is %s", len(trials), tc.end)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// awaitPID gives the last of n lines, the process that a start of a program wrote into
+// the file that matches the pattern.
+func awaitPID(t *testing.T, pattern string, n int) (pid int) {
+	t.Helper()
+	eventually(t, time.Minute, func(context.Context) error {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) != 1 {
+			return fmt.Errorf("%s: %v, %v", pattern, files, err)
+		}
+		text, err := os.ReadFile(files[0])
+		if err != nil {
+			return err
+		}
+		lines := strings.Fields(string(text))
+		if len(lines) != n {
+			return fmt.Errorf("%d starts, want %d", len(lines), n)
+		}
+		pid, err = strconv.Atoi(lines[n-1])
+		return err
+	})
+	return pid
 }
 
 // TestRenderedTensorFlowRuns runs what vernier render tensorflow prints: parameter
