@@ -152,7 +152,8 @@ func failures() map[string]failure {
 		"a container with no command": {func(spec map[string]any) {
 			delete(container(spec), "command")
 			container(spec)["args"] = []any{"${trialParameters.x}"}
-		}, "", []string{"command"}},
+			set("3s", "maxTrialWaitDuration")(spec) // on a cluster its image may still come to a registry
+		}, v1beta1.TrialFailed, []string{"command"}},
 	}
 }
 
