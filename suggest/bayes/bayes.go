@@ -37,10 +37,21 @@ type optimizer struct {
 
 type configuration struct {
 	seeding  propose.Seeding
-	initial  int // 0: by the number of parameters
+	initial  int
 	function string
 	climb    bool
+	model    estimator
 }
+
+// estimator is a kind of model of the losses.
+type estimator string
+
+const (
+	// processes are Gaussian processes.
+	processes estimator = "GP"
+	// trees are forests of regression trees.
+	trees estimator = "ET"
+)
 
 var _ suggest.Preparer = (*optimizer)(nil)
 
@@ -54,8 +65,8 @@ func Registration() propose.Registration {
 		Settings: []propose.Setting{
 			{Name: "acq_func", Default: "gp_hedge", Help: "What makes a point worth trying: gp_hedge (trials take turns; the last of the budget go where the model's mean is lowest), EI (expected improvement), PI (probability of improvement) or LCB (confidence bound). EIps and PIps are EI and PI per second: how long trials take is modelled too, once three have told."},
 			{Name: "acq_optimizer", Default: "auto", Help: "How the best point is found: sampling (the best of many candidates), lbfgs (then along the gradient) or auto, which is lbfgs."},
-			{Name: "base_estimator", Default: "GP", Help: "Accepted as Katib has it: GP, RF, ET or GBRT. The model is a Gaussian process in each case."},
-			{Name: "n_initial_points", Default: "by the number of parameters, from 6 to 10", Help: "How many trials spread evenly over the space before the model is asked, a whole number of at least 0."},
+			{Name: "base_estimator", Default: "GP", Help: "The model of the losses: GP, a Gaussian process, or ET, a forest of extremely randomized trees, for conditional parameters and losses with steps. RF and GBRT are ET. With several objectives, earlier studies, or a rule that stops trials early it is a Gaussian process in each case."},
+			{Name: "n_initial_points", Default: "8", Help: "How many trials spread evenly over the space before the model is asked, a whole number of at least 0."},
 			propose.RandomStateSetting(),
 		},
 	}
@@ -64,6 +75,12 @@ func Registration() propose.Registration {
 // New implements suggest.New.
 func New(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 	return suggest.Reading(func(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm { return newOptimizer(space, r) })(space, settings)
+}
+
+// NewForest is New with a forest in the place of the Gaussian process, where the study
+// is Forestable.
+func NewForest(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	return New(space, append(settings[:len(settings):len(settings)], suggest.Setting{Name: "base_estimator", Value: string(trees)}))
 }
 
 // NewOver is the algorithm over points and resources: it models curves at the
@@ -79,17 +96,14 @@ func newOptimizer(space suggest.Space, r *suggest.SettingsReader) *optimizer {
 	a := &optimizer{reader: history.NewReader(space), lock: make(chan struct{}, 1), cache: newModelCache()}
 	a.settings = configuration{
 		seeding:  propose.ReadSeeding(r),
-		initial:  int(r.Int("n_initial_points", 0, suggest.Range{Min: 0, Max: 1 << 20})),
+		initial:  int(r.Int("n_initial_points", 8, suggest.Range{Min: 0, Max: 1 << 20})),
 		function: r.Choice("acq_func", "gp_hedge", "gp_hedge", "LCB", "EI", "PI", "EIps", "PIps"),
 		climb:    r.Choice("acq_optimizer", "auto", "auto", "sampling", "lbfgs") != "sampling",
 	}
-	r.Choice("base_estimator", "GP", "GP", "RF", "ET", "GBRT")
-	if a.settings.initial == 0 {
-		a.settings.initial = min(max(6, 2*space.Len()+2), 10)
-		if r.Has("n_initial_points") {
-			a.settings.initial = 1
-		}
+	if a.settings.model = estimator(r.Choice("base_estimator", string(processes), string(processes), "RF", string(trees), "GBRT")); a.settings.model != processes {
+		a.settings.model = trees
 	}
+	a.settings.initial = max(1, a.settings.initial)
 	return a
 }
 

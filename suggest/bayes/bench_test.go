@@ -18,6 +18,15 @@ func BenchmarkBayesianSuggest(b *testing.B) {
 	}
 }
 
+// BenchmarkForestSuggest is the same with a forest, which is grown for each question.
+func BenchmarkForestSuggest(b *testing.B) {
+	for _, n := range []int{100, 300} {
+		b.Run(fmt.Sprintf("trials=%d", n), func(b *testing.B) {
+			benchmarkSuggest(b, n, suggest.Setting{Name: "base_estimator", Value: string(trees)})
+		})
+	}
+}
+
 // BenchmarkBayesianPrepare is the work after a result: at most a fit.
 func BenchmarkBayesianPrepare(b *testing.B) {
 	for _, n := range []int{100, 1000} {
@@ -34,9 +43,9 @@ func BenchmarkBayesianPrepare(b *testing.B) {
 	}
 }
 
-func benchmarkSuggest(b *testing.B, n int) {
+func benchmarkSuggest(b *testing.B, n int, settings ...suggest.Setting) {
 	study := benchmarkStudy(b, n)
-	a, err := New(study.Space, nil)
+	a, err := New(study.Space, settings)
 	if err != nil {
 		b.Fatal(err)
 	}

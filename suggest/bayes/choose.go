@@ -42,8 +42,12 @@ func (c *chooser) choose(ctx context.Context, number int, t target) suggest.Poin
 		Stream:       c.seed.stream("search", number),
 	}
 	for d := range search.Lengthscales {
-		search.Lengthscales[d] = math.Exp(t.theta[d])
+		search.Lengthscales[d] = forestStep
+		if t.theta != nil {
+			search.Lengthscales[d] = math.Exp(t.theta[d])
+		}
 	}
+	search.Steps = t.theta == nil
 	if !c.climb {
 		search.Iterations = 1
 	}
@@ -120,7 +124,8 @@ func (c *chooser) settle(row []float64) bool {
 	return true
 }
 
-// chooseOfAll looks at each point of a small space.
+// chooseOfAll looks at each point of a small space. Of points that are worth the same, of
+// which a forest has many, it draws one.
 func (c *chooser) chooseOfAll(ctx context.Context, number int, t target) suggest.Point {
 	valuesOf := c.values(t, number)
 	size, _ := c.space.Size()
@@ -134,14 +139,20 @@ func (c *chooser) chooseOfAll(ctx context.Context, number int, t target) suggest
 		p = c.space.Successor(p)
 	}
 	best, at, next := math.Inf(-1), -1, 0
+	ties, equal := c.seed.stream("ties", number), uint64(0)
 	for part := range slices.Chunk(rows, 64) {
 		if next > 0 && ctx.Err() != nil {
 			break
 		}
 		values, _ := valuesOf(part, false)
 		for i, v := range values {
-			if v > best {
-				best, at = v, next+i
+			switch {
+			case v > best:
+				best, at, equal = v, next+i, 1
+			case v == best:
+				if equal++; ties.Uint64N(equal) == 0 {
+					at = next + i
+				}
 			}
 		}
 		next += len(part)

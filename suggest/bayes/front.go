@@ -37,7 +37,7 @@ func (g *surrogates) front(ctx context.Context, number int) (t target, problem s
 	}
 	g.improveFront(&t, rows, values)
 	g.bound(ctx, &t, number, rangeOf(len(g.measured)))
-	t.why = way.why()
+	t.why = way.why(false)
 	return t, ""
 }
 

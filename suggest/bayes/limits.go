@@ -23,7 +23,7 @@ type limit struct {
 // that the models see. Models that cannot be made are left out.
 func (g *surrogates) bound(ctx context.Context, t *target, number int, kept []int) {
 	var limits []limit
-	if len(g.failed) > 0 {
+	if len(g.failed) > 0 && t.theta != nil { // a forest knows of them
 		if l, ok := g.failure(ctx, number, kept); ok {
 			limits = append(limits, l)
 		}

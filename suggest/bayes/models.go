@@ -19,11 +19,12 @@ const (
 	pendingModelled = 400
 )
 
-// modelCache keeps, by role, the fit and the model that were made last. What they
-// are made of stands beside them, so that they never change an answer.
+// modelCache keeps, by role, the fit and the model that were made last, and the last
+// forest. What they are made of stands beside them, so that they never change an answer.
 type modelCache struct {
 	fits   map[string]cachedFit
 	models map[string]cachedModel
+	forest cachedForest
 }
 
 type cachedFit struct {

@@ -26,6 +26,7 @@ const manyRunning = 4
 type portfolio struct {
 	function string // as the user chose it; gp_hedge leaves it to the portfolio
 	budget   int    // of trials; 0: not known
+	forest   bool   // models the losses
 }
 
 // arm of a trial, while so many others are running.
@@ -37,6 +38,9 @@ func (p portfolio) arm(number, running int) arm {
 	case "PIps":
 		out.function, out.perSecond = "PI", true
 	case "gp_hedge":
+		if p.forest {
+			return byForest(number)
+		}
 		turn := number % 16
 		switch {
 		case running < manyRunning && p.last(number):
@@ -48,6 +52,16 @@ func (p portfolio) arm(number, running int) arm {
 		default:
 			out.function = "EI"
 		}
+	}
+	return out
+}
+
+// byForest is the arm where a forest models the losses: it changes with each trial, which
+// is variety enough, and it has no use for the scale of bad losses.
+func byForest(number int) arm {
+	out := arm{transform: gp.HalfRank, function: "EI"}
+	if number%2 == 1 {
+		out.transform = gp.LogHalfRank
 	}
 	return out
 }
@@ -82,8 +96,12 @@ func (a arm) utility(best float64) gp.Utility {
 	return gp.Improvement{Best: best}
 }
 
-// why a point of the arm is proposed.
-func (a arm) why() string {
+// why a point of the arm is proposed by a model.
+func (a arm) why(forest bool) string {
+	model := "Gaussian process"
+	if forest {
+		model = "forest"
+	}
 	return map[string]string{
 		"EI":   "the expected improvement is largest here",
 		"PI":   "an improvement is most probable here",
@@ -91,5 +109,5 @@ func (a arm) why() string {
 		"PE":   "least is known here among what may be good",
 		"mean": "the value is expected to be lowest here, and this is one of the last trials",
 		"EHVI": "the front is expected to advance most here",
-	}[a.function] + " (Gaussian process, losses transformed: " + string(a.transform) + ")"
+	}[a.function] + " (" + model + ", losses transformed: " + string(a.transform) + ")"
 }

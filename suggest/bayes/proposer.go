@@ -21,11 +21,15 @@ type proposer struct {
 
 // proposer of a study.
 func (a *optimizer) proposer(s suggest.Study) *proposer {
+	model := a.settings.model
+	if !Forestable(s) {
+		model = processes
+	}
 	d, seed := newData(a.reader, s, a.levels, a.spend), streams(a.settings.seeding.Seed(s))
 	tried := propose.NewTriedAlways(d.space, d.rows)
 	p := &proposer{initial: a.settings.initial, study: s, data: d, tried: tried, seed: seed}
 	p.surrogates = &surrogates{
-		data: d, seed: seed, portfolio: portfolio{function: a.settings.function, budget: s.Budget},
+		data: d, seed: seed, estimator: model, portfolio: portfolio{function: a.settings.function, budget: s.Budget, forest: model == trees},
 		models: &models{data: d, seed: seed, cache: a.cache},
 	}
 	p.chooser = &chooser{data: d, tried: tried, seed: seed, climb: a.settings.climb}

@@ -15,7 +15,7 @@ import (
 // target is what a search maximises, and where it begins.
 type target struct {
 	acquisition gp.Acquisition
-	theta       gp.Theta    // its lengthscales are the unit of distance
+	theta       gp.Theta    // its lengthscales are the unit of distance; nil: the model has none, and no gradient
 	anchors     [][]float64 // good rows, best first
 	low, high   []float64   // of the search; nil: everything
 	why         string
@@ -27,6 +27,7 @@ type surrogates struct {
 	models    *models
 	portfolio portfolio
 	seed      streams
+	estimator estimator
 }
 
 // target of a trial. problem is a word when there is none.
@@ -57,6 +58,22 @@ func (g *surrogates) loss(ctx context.Context, number int) (t target, problem st
 	s.results, s.trend = len(g.measured), true
 	s.Outcomes = way.transform.Apply(s.Outcomes)
 	earlier := g.experience(ctx, number, nil)
+	if g.estimator == trees {
+		g.forest(ctx, &t, s, way, number)
+	} else if !g.gaussian(ctx, &t, s, earlier, way, number) {
+		return t, "singular"
+	}
+	g.bound(ctx, &t, number, kept)
+	t.why = way.why(t.theta == nil)
+	if way.perSecond && g.perSecond(ctx, &t, number, kept) {
+		t.why = strings.Replace(t.why, " here", " here for the time that the trial takes", 1)
+	}
+	return t, ""
+}
+
+// gaussian makes the target of a Gaussian process that learns from a sample, and from
+// what other studies tell.
+func (g *surrogates) gaussian(ctx context.Context, t *target, s sample, earlier *experience, way arm, number int) (ok bool) {
 	if earlier != nil {
 		earlier.explain(&s)
 		s.role += " after warm"
@@ -64,7 +81,7 @@ func (g *surrogates) loss(ctx context.Context, number int) (t target, problem st
 	}
 	m, ok := g.models.fit(ctx, s, number)
 	if !ok {
-		return t, "singular"
+		return false
 	}
 	t.theta = m.Theta()
 	candidates, means := s.Rows, incumbents(m, s)
@@ -76,15 +93,10 @@ func (g *surrogates) loss(ctx context.Context, number int) (t target, problem st
 		offsets, _ := earlier.offset(candidates, false)
 		means = sum(means, offsets)
 	}
-	best := g.anchor(&t, candidates, means)
-	t.low, t.high = region(number, g.layout.Dims(), t.theta, t.anchors[0], losses)
-	t.acquisition.Models, t.acquisition.Utility = []*gp.Model{m}, way.utility(best)
-	g.bound(ctx, &t, number, kept)
-	t.why = way.why()
-	if way.perSecond && g.perSecond(ctx, &t, number, kept) {
-		t.why = strings.Replace(t.why, " here", " here for the time that the trial takes", 1)
-	}
-	return t, ""
+	best := g.anchor(t, candidates, means)
+	t.low, t.high = region(number, g.layout.Dims(), t.theta, t.anchors[0], g.losses(g.weights(number)))
+	t.acquisition.Models, t.acquisition.Utility = []gp.Predictor{m}, way.utility(best)
+	return true
 }
 
 // perSecond takes from the acquisition the logarithm of how long trials take, by a model

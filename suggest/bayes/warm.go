@@ -50,7 +50,7 @@ func (g *surrogates) experience(ctx context.Context, number int, pending [][]flo
 func (e *experience) target() target {
 	return target{
 		theta: e.model.Theta(), anchors: e.best, why: "may be best by what other studies tell",
-		acquisition: gp.Acquisition{Models: []*gp.Model{e.model}, Utility: gp.LowerBound{Beta: 1}},
+		acquisition: gp.Acquisition{Models: []gp.Predictor{e.model}, Utility: gp.LowerBound{Beta: 1}},
 	}
 }
 

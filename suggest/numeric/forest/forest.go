@@ -8,6 +8,7 @@
 package forest
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -29,6 +30,10 @@ type Data struct {
 	// X has a row for each value of Y.
 	X [][]float64
 	Y []float64
+	// Trees is how many trees are grown, 64 where it is 0. Thresholds is how many random
+	// thresholds of a number are tried at each split, from 1 to 3, and 3 where it is 0:
+	// fewer make trees that differ more, in less time.
+	Trees, Thresholds int
 }
 
 const (
@@ -41,8 +46,8 @@ const (
 // inactive stands for NaN in the rows of numbers; numbers lie in [0, 1].
 const inactive = -1
 
-// thresholds is how many random thresholds of a number are tried at each split.
-const thresholds = 3
+// mostThresholds is how many random thresholds of a number are tried at each split.
+const mostThresholds = 3
 
 // Forest is a mean of regression trees.
 type Forest struct {
@@ -70,6 +75,9 @@ type grower struct {
 	y      []float64
 	stream *rng.Stream
 	tree   tree
+
+	thresholds int
+	spare      []int // memory of part
 }
 
 // Fit grows a forest. It ends early, with fewer trees but at least one, when ctx
@@ -80,11 +88,11 @@ func Fit(ctx context.Context, data Data, key rng.Key) *Forest {
 	for i, row := range data.X {
 		rows[i] = f.clean(row)
 	}
-	for k := range treesGrown {
+	for k := range cmp.Or(data.Trees, treesGrown) {
 		if k > 0 && ctx.Err() != nil {
 			break
 		}
-		g := grower{dims: data.Dims, x: rows, y: data.Y, stream: key.Stream(uint64(k))}
+		g := grower{dims: data.Dims, x: rows, y: data.Y, stream: key.Stream(uint64(k)), thresholds: cmp.Or(data.Thresholds, mostThresholds)}
 		all := make([]int, len(rows))
 		for i := range all {
 			all[i] = i
@@ -126,18 +134,18 @@ func (f *Forest) Predict(row []float64) (mean, variance float64) {
 }
 
 func (t tree) predict(row []float64) float64 {
-	n := t[0]
+	n := &t[0]
 	for n.left > 0 {
 		if n.goesLeft(row[n.dim]) {
-			n = t[n.left]
+			n = &t[n.left]
 		} else {
-			n = t[n.right]
+			n = &t[n.right]
 		}
 	}
 	return n.value
 }
 
-func (n node) goesLeft(v float64) bool {
+func (n *node) goesLeft(v float64) bool {
 	if n.set != nil {
 		return n.set[int(v)]
 	}
@@ -159,17 +167,27 @@ func (g *grower) grow(rows []int, depth int) int {
 	if !ok {
 		return at
 	}
-	left, right := make([]int, 0, len(rows)), make([]int, 0, len(rows))
+	cut := g.part(rows, &best)
+	best.value = g.tree[at].value
+	best.left = g.grow(rows[:cut], depth+1)
+	best.right = g.grow(rows[cut:], depth+1)
+	g.tree[at] = best
+	return at
+}
+
+// part moves the rows that go left before the others, and gives how many they are. Both
+// keep their order, in which sums are made.
+func (g *grower) part(rows []int, n *node) (cut int) {
+	right := g.spare[:0]
 	for _, i := range rows {
-		if best.goesLeft(g.x[i][best.dim]) {
-			left = append(left, i)
+		if n.goesLeft(g.x[i][n.dim]) {
+			rows[cut] = i
+			cut++
 		} else {
 			right = append(right, i)
 		}
 	}
-	best.value = g.tree[at].value
-	best.left = g.grow(left, depth+1)
-	best.right = g.grow(right, depth+1)
-	g.tree[at] = best
-	return at
+	copy(rows[cut:], right)
+	g.spare = right
+	return cut
 }

@@ -36,7 +36,7 @@ func sample(dims []Dim, n int, f func([]float64) float64) (x [][]float64, y []fl
 
 func fit(dims []Dim, n int, f func([]float64) float64) *Forest {
 	x, y := sample(dims, n, f)
-	return Fit(context.Background(), Data{dims, x, y}, rng.NewKey(1, "forest test"))
+	return Fit(context.Background(), Data{Dims: dims, X: x, Y: y}, rng.NewKey(1, "forest test"))
 }
 
 // ishigami with a = 7 and b = 0.1 has the Sobol indices 0.3139, 0.4424 and 0 of
@@ -181,7 +181,7 @@ func TestDegenerateForests(t *testing.T) {
 		"all not active": {[][]float64{{math.NaN(), math.NaN()}, {math.NaN(), math.NaN()}}, []float64{1, 2}},
 	} {
 		dims := []Dim{number(), choice(2)}
-		got := Fit(context.Background(), Data{dims, c.x, c.y}, rng.NewKey(1, "x")).Effects(rng.NewKey(2, "probes"))
+		got := Fit(context.Background(), Data{Dims: dims, X: c.x, Y: c.y}, rng.NewKey(1, "x")).Effects(rng.NewKey(2, "probes"))
 		for _, share := range append(got.Main, got.Interactions) {
 			if share != 0 {
 				t.Errorf("%s: %+v, want no effects", name, got)
@@ -195,7 +195,7 @@ func TestFitEndsWithItsContext(t *testing.T) {
 	cancel()
 	dims := []Dim{number()}
 	x, y := sample(dims, 50, func(u []float64) float64 { return u[0] })
-	if f := Fit(ctx, Data{dims, x, y}, rng.NewKey(1, "x")); len(f.trees) != 1 {
+	if f := Fit(ctx, Data{Dims: dims, X: x, Y: y}, rng.NewKey(1, "x")); len(f.trees) != 1 {
 		t.Errorf("there are %d trees, want 1", len(f.trees))
 	}
 }

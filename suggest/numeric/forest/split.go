@@ -22,10 +22,11 @@ func (g *grower) split(rows []int, sum float64) (best node, ok bool) {
 		j := i + int(g.stream.Uint64N(uint64(len(order)-i)))
 		order[i], order[j] = order[j], order[i]
 		d := order[i]
-		candidate, gain := g.splitNumber(d, rows, sum)
+		try := g.splitNumber
 		if g.dims[d].Kind == box.Choice {
-			candidate, gain = g.splitChoice(d, rows, sum)
+			try = g.splitChoice
 		}
+		candidate, gain := try(d, rows, sum)
 		if gain > least {
 			best, least, ok = candidate, gain, true
 		}
@@ -40,27 +41,41 @@ func gainOf(sum, n, leftSum, leftN float64) float64 {
 
 // splitNumber tries some random thresholds.
 func (g *grower) splitNumber(d int, rows []int, sum float64) (best node, gain float64) {
-	if g.dims[d].Kind == box.Choice {
-		return best, math.Inf(-1)
-	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, i := range rows {
-		low, high = math.Min(low, g.x[i][d]), math.Max(high, g.x[i][d])
+		v := g.x[i][d]
+		if v < low {
+			low = v
+		}
+		if v > high {
+			high = v
+		}
 	}
 	gain = math.Inf(-1)
-	for range thresholds {
-		threshold := low + g.stream.Float64()*(high-low)
+	if low == high {
+		return best, gain
+	}
+	var all [mostThresholds]float64
+	tried := all[:g.thresholds]
+	for k := range tried {
+		tried[k] = low + g.stream.Float64()*(high-low)
 		if low == inactive && high >= 0 && g.stream.Float64() < 0.5 {
-			threshold = inactive / 2.0
+			tried[k] = inactive / 2.0
 		}
-		left, n := 0.0, 0.0
-		for _, i := range rows {
-			if g.x[i][d] <= threshold {
-				left += g.y[i]
-				n++
+	}
+	var left, n [mostThresholds]float64
+	for _, i := range rows {
+		v, y := g.x[i][d], g.y[i]
+		for k, threshold := range tried {
+			if v <= threshold {
+				left[k] += y
+				n[k]++
 			}
 		}
-		if v := gainOf(sum, float64(len(rows)), left, n); n > 0 && n < float64(len(rows)) && v > gain {
+	}
+	count := float64(len(rows))
+	for k, threshold := range tried {
+		if v := gainOf(sum, count, left[k], n[k]); n[k] > 0 && n[k] < count && v > gain {
 			best, gain = node{dim: d, threshold: threshold}, v
 		}
 	}

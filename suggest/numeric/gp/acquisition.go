@@ -14,10 +14,15 @@ type Utility interface {
 	Value(mean, variance, dMean, dVariance []float64) float64
 }
 
+// Predictor predicts outcomes at rows: a Model, or another kind of model in its place.
+type Predictor interface {
+	Predict(rows [][]float64, gradient bool) Prediction
+}
+
 // Acquisition is a utility over the posteriors of models.
 type Acquisition struct {
 	// Models, one for each mean that the utility wants.
-	Models []*Model
+	Models []Predictor
 	// Utility of their posteriors.
 	Utility Utility
 	// Offset is added to the mean of the first model, unless it is nil: a prior
@@ -43,8 +48,9 @@ func (a *Acquisition) Values(rows [][]float64, gradient bool) (values, gradients
 	buf := make([]float64, 4*count)
 	mean, variance, dMean, dVariance := buf[:count], buf[count:2*count], buf[2*count:3*count], buf[3*count:]
 	values = make([]float64, len(rows))
-	dims := len(a.Models[0].layout.dims)
-	if gradient {
+	dims := 0
+	if gradient && len(rows) > 0 {
+		dims = len(rows[0])
 		gradients = make([]float64, len(rows)*dims)
 	}
 	for i := range rows {

@@ -34,6 +34,9 @@ type Search struct {
 	// Candidates, half of them local; Starts from the best global ones; local
 	// ones are half as many. Iterations of each start at most.
 	Candidates, Starts, Iterations int
+	// Steps says that values are piecewise constant: in place of climbs along the
+	// gradient, continuous dimensions have neighbours at random distances.
+	Steps bool
 	// Stream of randomness.
 	Stream *rng.Stream
 }
@@ -58,7 +61,7 @@ func (s *Search) Run(ctx context.Context) []Found {
 	if s.continuous() {
 		starts = s.climb(ctx, starts, s.Iterations)
 	}
-	if s.discrete() {
+	if s.Steps || s.discrete() {
 		starts = s.refine(ctx, starts)
 	}
 	sortFound(starts)
@@ -111,7 +114,7 @@ func (s *Search) distance(a, b []float64) float64 {
 }
 
 func (s *Search) continuous() bool {
-	return slices.ContainsFunc(s.Dims, func(d box.Dim) bool { return d.Kind == box.Continuous })
+	return !s.Steps && slices.ContainsFunc(s.Dims, func(d box.Dim) bool { return d.Kind == box.Continuous })
 }
 
 func (s *Search) discrete() bool {
@@ -170,7 +173,10 @@ func (s *Search) climbFrom(ctx context.Context, from Found, iterations int) Foun
 // refine tries other values in the dimensions that have no gradient, and climbs
 // again, until nothing gets better.
 func (s *Search) refine(ctx context.Context, starts []Found) []Found {
-	const rounds, kept = 6, 4
+	rounds, kept := 6, 4
+	if s.Steps {
+		rounds, kept = 12, 8
+	}
 	sortFound(starts)
 	best := starts[:min(kept, len(starts))]
 	for range rounds {
@@ -239,12 +245,22 @@ func (s *Search) bestNeighbour(f Found) Found {
 	return best
 }
 
+// steps are the standard deviations of steps in a continuous dimension (SMAC has four of
+// 0.2: Hutter, Hoos and Leyton-Brown, "Sequential model-based optimization for general
+// algorithm configuration", LION 2011, section 4.3).
+var steps = [...]float64{0.2, 0.2, 0.2, 0.2, 0.05, 0.05}
+
 // alternatives of a coordinate: each other choice or level, or, of many levels,
 // those at a distance of a power of two.
 func (s *Search) alternatives(d int, x float64) (out []float64) {
 	dim := &s.Dims[d]
 	switch {
-	case x != x || dim.Kind == box.Continuous:
+	case x != x || dim.Kind == box.Continuous && !s.Steps:
+	case dim.Kind == box.Continuous:
+		low, high := s.bounds(d)
+		for _, scale := range steps {
+			out = append(out, math.Min(math.Max(x+scale*s.Stream.NormFloat64(), low), high))
+		}
 	case dim.Kind == box.Choice:
 		for c := range dim.Count {
 			if float64(c) != x {
@@ -266,6 +282,9 @@ func (s *Search) alternatives(d int, x float64) (out []float64) {
 					out = append(out, dim.Levels[to])
 				}
 			}
+		}
+		if s.Steps {
+			out = append(out, dim.Levels[0], dim.Levels[len(dim.Levels)-1])
 		}
 	}
 	return out

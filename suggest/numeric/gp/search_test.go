@@ -15,7 +15,7 @@ func TestAcquisitionGradients(t *testing.T) {
 	rows, y := mixedRows(40)
 	layout := NewLayout(dims, optional)
 	theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
-	var models []*Model
+	var models []Predictor
 	for range 3 {
 		models = append(models, conditioned(t, layout, theta, rows[:30], y[:30]))
 		theta = slices.Clone(theta)
