@@ -37,9 +37,10 @@ func newRootCommand(plugin bool) *cobra.Command {
 		// The flags before a command's name are the root's, also where the command
 		// leaves the parsing of its own to kubectl.
 		TraverseChildren: true,
-		Args:             cobra.NoArgs,
+		Args:             knownCommand,
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetFlagErrorFunc(meantFlag)
 	open := opener(g.embedded)
 	stop, own, programs := g.stop, ownStore(g.instanceStore), g
 	if plugin {

@@ -71,7 +71,7 @@ func noInstanceStore() (string, error) {
 func newStoreCommand(own ownStore) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "store", Short: "Look after stores of points", Long: storeHelp,
-		Args: cobra.NoArgs,
+		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newStoreMigrateCommand(), newStorePruneCommand(own), newStoreStatCommand(own))
