@@ -16,6 +16,25 @@ func oneArgument(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneExperiment is oneArgument for a command that is about an experiment and not about
+// one of its trials.
+func oneExperiment(cmd *cobra.Command, args []string) error {
+	if err := oneArgument(cmd, args); err != nil {
+		return err
+	}
+	return noTrial(cmd, args[0])
+}
+
+// noTrial refuses the name of a trial where that of an experiment is asked for.
+func noTrial(cmd *cobra.Command, name string) error {
+	experiment, _, found := strings.Cut(name, "/")
+	if !found || experiment == "" {
+		return nil
+	}
+	return usageErrorf("%s is a trial of the experiment %s, and %s takes an experiment: write %s, or see the trial with %s describe %s",
+		name, experiment, cmd.CommandPath(), experiment, cmd.Root().CommandPath(), name)
+}
+
 // choice is the value of a flag that is one of a few words, which is checked when
 // the flags are parsed.
 type choice struct {

@@ -24,7 +24,7 @@ value may be luck: --recommended prints the parameters that a model of all resul
 expects to be best on average.`,
 		Example: `  vernier best charlm
   python train.py $(vernier best charlm -o args)`,
-		Args: oneArgument,
+		Args: oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return best(cmd.Context(), args[0], output, recommended, cmd.OutOrStdout(), open)
 		},

@@ -25,7 +25,7 @@ func newEditCommand(open opener) *cobra.Command {
 resumePolicy LongRunning, which vernier run PROGRAM sets. Fewer trials than have ended
 end it, and stop those that run. 0 takes away a limit of time.`,
 		Example: "  vernier edit charlm --max-trials 100 --parallel 8",
-		Args:    oneArgument,
+		Args:    oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec := map[string]any{}
 			set := func(flag, field string, value any) {
@@ -89,6 +89,11 @@ func newDeleteCommand(open opener) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageErrorf("name the experiments to delete: write %s", cmd.UseLine())
+			}
+			for _, name := range args {
+				if err := noTrial(cmd, name); err != nil {
+					return err
+				}
 			}
 			session, err := open(cmd.Context(), false)
 			if err != nil {

@@ -40,7 +40,7 @@ VERNIER_SERVER.`,
   vernier export charlm -o parquet > trials.parquet
   vernier export charlm -o parquet --curves > curves.parquet
   vernier export charlm -o html > charlm.html`,
-		Args: oneArgument,
+		Args: oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if curves && output != "parquet" {
 				return usageErrorf("--curves is for -o parquet; vernier curve prints a curve as CSV")

@@ -20,10 +20,14 @@ import (
 // noExperiment is the error about a name that no experiment has.
 type noExperiment struct {
 	key   types.NamespacedName
+	trial string // the number or name of the trial that has it, as EXPERIMENT/12
 	cause error
 }
 
 func (e *noExperiment) Error() string {
+	if e.trial != "" {
+		return fmt.Sprintf("%s is no experiment, it is the trial %s: vernier describe %s shows it", e.key.Name, e.trial, e.trial)
+	}
 	return fmt.Sprintf("no experiment %q in namespace %q: get experiments --all-namespaces lists what exists", e.key.Name, e.key.Namespace)
 }
 
@@ -34,7 +38,7 @@ func loadExperiment(ctx context.Context, c client.Reader, key types.NamespacedNa
 	var experiment v1beta1.Experiment
 	if err := c.Get(ctx, key, &experiment); err != nil {
 		if apierrors.IsNotFound(err) {
-			return experimentView{}, &noExperiment{key, err}
+			return experimentView{}, &noExperiment{key, trialNamed(ctx, c, key), err}
 		}
 		return experimentView{}, fmt.Errorf("read experiment %s: %w", key, err)
 	}
@@ -44,6 +48,19 @@ func loadExperiment(ctx context.Context, c client.Reader, key types.NamespacedNa
 	}
 	owned := slices.DeleteFunc(trials.Items, func(t v1beta1.Trial) bool { return !metav1.IsControlledBy(&t, &experiment) })
 	return newExperimentView(&experiment, owned), nil
+}
+
+// trialNamed is the trial of that name as EXPERIMENT/12, or "" where there is none.
+func trialNamed(ctx context.Context, c client.Reader, key types.NamespacedName) string {
+	var t v1beta1.Trial
+	if err := c.Get(ctx, key, &t); err != nil || t.Labels[v1beta1.LabelExperiment] == "" {
+		return ""
+	}
+	number := t.Name
+	if n, ok := t.Number(); ok {
+		number = fmt.Sprint(n)
+	}
+	return t.Labels[v1beta1.LabelExperiment] + "/" + number
 }
 
 // follow calls show whenever the experiment or one of its trials changes, at

@@ -123,7 +123,7 @@ func newGetTrialsCommand(open opener) *cobra.Command {
 		Use:     "trials EXPERIMENT",
 		Aliases: []string{"trial"},
 		Short:   "List the trials of an experiment",
-		Args:    oneArgument,
+		Args:    oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return getTrials(cmd.Context(), output, sort, args[0], cmd.OutOrStdout(), open)
 		},

@@ -64,6 +64,9 @@ func newPlotCommand(open opener, own ownStore) *cobra.Command {
 			case len(args) == 2 && !slices.Contains(names, args[1]):
 				return usageErrorf("there is no chart %q: write one of %s", args[1], strings.Join(names, ", "))
 			}
+			if err := noTrial(cmd, args[0]); err != nil {
+				return err
+			}
 			return o.run(cmd.Context(), args, streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open)
 		},
 	}

@@ -47,7 +47,7 @@ func newReplayCommand(open opener, own ownStore) *cobra.Command {
 		Long:  replayHelp,
 		Example: `  vernier replay charlm
   vernier kubectl get experiments,trials -o yaml > all.yaml; vernier replay charlm -f all.yaml`,
-		Args: oneArgument,
+		Args: oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace := ""
 			if flag := cmd.Flag("namespace"); flag != nil {

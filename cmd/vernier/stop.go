@@ -25,7 +25,7 @@ func newStopCommand(open opener) *cobra.Command {
 trials that exist, and those that run may finish. With --now these are stopped too.
 What was found is kept, and with resumePolicy LongRunning the experiment goes on when
 its maxTrialCount is raised.`,
-		Args: oneArgument,
+		Args: oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			session, err := open(cmd.Context(), false)
 			if err != nil {

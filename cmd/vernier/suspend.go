@@ -18,7 +18,7 @@ func newSuspendCommand(open opener, suspend bool) *cobra.Command {
 		use, short, said = "resume", "Make new trials of a suspended experiment again", "goes on"
 	}
 	return &cobra.Command{
-		Use: use + " EXPERIMENT", Short: short, Example: "  vernier " + use + " charlm", Args: oneArgument,
+		Use: use + " EXPERIMENT", Short: short, Example: "  vernier " + use + " charlm", Args: oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			session, err := open(cmd.Context(), false)
 			if err != nil {

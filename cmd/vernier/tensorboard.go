@@ -45,6 +45,9 @@ func newTensorboardCommand(open opener, own ownStore) *cobra.Command {
 			if len(args) == 0 || cmd.ArgsLenAtDash() > 1 || cmd.ArgsLenAtDash() < 0 && len(args) > 1 {
 				return usageErrorf("%s needs an experiment: write %s", cmd.CommandPath(), cmd.UseLine())
 			}
+			if err := noTrial(cmd, args[0]); err != nil {
+				return err
+			}
 			return o.run(cmd.Context(), args[0], args[1:], streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open, own)
 		},
 	}

@@ -17,7 +17,7 @@ func newWatchCommand(open opener) *cobra.Command {
 		Short: "Show the progress of an experiment until it ends",
 		Long: `Show the progress of an experiment until it ends, and its best trial, with the exit
 codes of run. Ctrl-C leaves the view; the experiment goes on.`,
-		Args: oneArgument,
+		Args: oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s := streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 			d, err := newDisplay(progress, s.err)
