@@ -21,15 +21,16 @@ import (
 )
 
 const (
-	queryHelp = `Ask questions about experiments in SQL, of SQLite's kind. The tables are made in memory
-for one question, and nothing is changed:
-
-  experiments(name, state, algorithm, objective, type, best_trial, best_value, trials, created)
+	queryColumns = `  experiments(name, state, algorithm, objective, type, best_trial, best_value, trials, created)
   trials(experiment, trial, name, state, best, started, ended, seconds, value, message)
   params(experiment, trial, name, value)         value is a number where it is one
   metrics(experiment, trial, name, value)        the result of each metric
   curves(experiment, trial, metric, attempt, step, time, value)
+`
+	queryHelp = `Ask questions about experiments in SQL, of SQLite's kind. The tables are made in memory
+for one question, and nothing is changed:
 
+` + queryColumns + `
 curves are read only for a question that names them, at most --points of each curve.`
 	queryPatience = time.Minute
 	queryRows     = 100_000
@@ -291,11 +292,19 @@ func (o queryOptions) fillCurve(ctx context.Context, tx *sql.Tx, s collector.Sto
 	return nil
 }
 
+// queryError is the error about a question; one about a name says which names there are.
+func queryError(err error) error {
+	if text := err.Error(); strings.Contains(text, "no such table") || strings.Contains(text, "no such column") {
+		return usageErrorf("%w. The tables and their columns are\n%s", err, strings.TrimRight(queryColumns, "\n"))
+	}
+	return usageErrorf("%w", err)
+}
+
 // answer asks, and writes what comes back.
 func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out io.Writer) error {
 	rows, err := db.QueryContext(ctx, text)
 	if err != nil {
-		return usageErrorf("%w", err)
+		return queryError(err)
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
@@ -333,7 +342,7 @@ func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out i
 		objects = append(objects, object)
 	}
 	if err := rows.Err(); err != nil {
-		return usageErrorf("%w", err)
+		return queryError(err)
 	}
 	switch o.output {
 	case "json":

@@ -80,6 +80,42 @@ func TestQueryOnlyReads(t *testing.T) {
 	}
 }
 
+func TestAQuestionAboutUnknownNamesSaysWhichThereAre(t *testing.T) {
+	tests := map[string]struct {
+		text  string
+		lists bool
+	}{
+		"a table":             {"select * from trial", true},
+		"a column":            {"select lr from trials", true},
+		"a column of a table": {"select t.loss from trials t", true},
+		"a fault of grammar":  {"select from trials", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := asked(t.Context(), t, "table", test.text)
+			if exitCode(err) != exitUsage {
+				t.Fatalf("code %d (%v), want %d", exitCode(err), err, exitUsage)
+			}
+			if got := strings.Contains(err.Error(), queryColumns[:40]); got != test.lists {
+				t.Errorf("lists the columns: %t, want %t: %v", got, test.lists, err)
+			}
+		})
+	}
+}
+
+// TestTheHelpHasTheColumnsThatThereAre compares the help with the tables that are made.
+func TestTheHelpHasTheColumnsThatThereAre(t *testing.T) {
+	for _, statement := range queryTables {
+		table, columns, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(statement, "CREATE TABLE "), ")"), "(")
+		var names []string
+		for column := range strings.SplitSeq(columns, ", ") {
+			name, _, _ := strings.Cut(column, " ")
+			names = append(names, name)
+		}
+		requireText(t, queryColumns, "  "+table+"("+strings.Join(names, ", ")+")")
+	}
+}
+
 // TestQueryReachesNoFile holds that SQLite itself refuses what onlyReads looks for.
 func TestQueryReachesNoFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.db")
