@@ -172,11 +172,17 @@ func setForm(p *v1beta1.ParameterSpec, word string, values []string) error {
 		return fmt.Errorf("there is no form %q: use one of %s", word, Forms)
 	}
 	if len(values) < 2 || len(values) > 3 {
-		return fmt.Errorf("%s takes the smallest and the largest value, and perhaps a step: write %s(1,10) or %s(1,10,1)", word, word, word)
+		return fmt.Errorf("%s takes the smallest and the largest value, and perhaps a step: write %s(1,10) or %s(1,10,1); for these values alone, choice(%s)",
+			word, word, word, strings.Join(values, ","))
 	}
 	for _, v := range values {
 		if !isNumber(v) {
 			return fmt.Errorf("%q is not a number", v)
+		}
+	}
+	if len(values) == 3 {
+		if err := stepFits(word, values[0], values[1], strings.TrimPrefix(values[2], "step=")); err != nil {
+			return err
 		}
 	}
 	p.ParameterType = f.kind
@@ -188,6 +194,19 @@ func setForm(p *v1beta1.ParameterSpec, word string, values []string) error {
 		p.FeasibleSpace.Step = strings.TrimPrefix(values[2], "step=")
 	}
 	return nil
+}
+
+// stepFits refuses a step that leaves a single value: a person who writes int(8,64,100)
+// means a list.
+func stepFits(word, low, high, step string) error {
+	least, _ := strconv.ParseFloat(low, 64) // they are numbers
+	most, _ := strconv.ParseFloat(high, 64)
+	by, _ := strconv.ParseFloat(step, 64)
+	if least >= most || by <= most-least {
+		return nil
+	}
+	return fmt.Errorf("the third number is the step, and %s is more than from %s to %s: write %s(%s,%s) for all values between, a smaller step, or choice(%s,%s,%s) for these values alone",
+		step, low, high, word, low, high, low, high, step)
 }
 
 func isNumber(text string) bool {
