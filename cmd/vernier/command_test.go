@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -309,6 +310,7 @@ func TestAnInstanceThatIsNotReadySaysWhy(t *testing.T) {
 		want   string
 	}{
 		"none":     {local.Status{State: local.StateStopped}, "no instance runs in /h: start it with vernier up"},
+		"stopped":  {local.Status{State: local.StateStopped, PID: 7}, "the instance in /h is stopped: start it with vernier up; its experiments are kept"},
 		"starting": {local.Status{State: local.StateStarting, Message: "waiting for etcd"}, "the instance in /h is Starting: waiting for etcd: wait, then ask again"},
 		"stopping": {local.Status{State: local.StateStopping}, "the instance in /h is Stopping: wait, then ask again"},
 		"with the end of a log": {local.Status{State: local.StateFailed, Message: "etcd ended: exit status 1; see its log /h/etcd.log:\n{\"level\":\"info\"}\nbind: address in use"},
@@ -319,6 +321,31 @@ func TestAnInstanceThatIsNotReadySaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, notReady("/h", test.status).Error()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheStatusOfAStoppedInstanceHasNoEmptyTable(t *testing.T) {
+	tests := map[string]struct {
+		status local.Status
+		table  bool
+	}{
+		"stopped":               {local.Status{State: local.StateStopped, PID: 7}, false},
+		"failed at its start":   {local.Status{State: local.StateFailed}, false},
+		"ready with components": {local.Status{State: local.StateReady, Components: []local.ComponentStatus{{Name: "etcd"}}}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			cmd := &cobra.Command{}
+			cmd.SetOut(&out)
+			if err := statusTable(cmd, "/h", test.status); err != nil {
+				t.Fatal(err)
+			}
+			requireText(t, out.String(), "/h   "+string(test.status.State)+"\n")
+			if got := strings.Contains(out.String(), "COMPONENT"); got != test.table {
+				t.Errorf("a table: %t, want %t:\n%s", got, test.table, out.String())
 			}
 		})
 	}

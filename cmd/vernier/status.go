@@ -52,6 +52,9 @@ func notReady(home local.Home, status local.Status) error {
 	case local.StateStarting, local.StateStopping:
 		return fmt.Errorf("the instance in %s is %s%s: wait, then ask again", home, status.State, why)
 	case local.StateStopped:
+		if status.PID > 0 { // it ran before
+			return fmt.Errorf("the instance in %s is stopped%s: start it with vernier up; its experiments are kept", home, why)
+		}
 		return fmt.Errorf("no instance runs in %s%s: start it with vernier up", home, why)
 	}
 	return fmt.Errorf("the instance in %s is %s%s: start it with vernier up", home, status.State, why)
@@ -68,6 +71,9 @@ func statusTable(cmd *cobra.Command, home local.Home, status local.Status) error
 	}
 	if status.PodNetwork != "" && status.State == local.StateReady {
 		fmt.Fprintln(out, status.PodNetwork)
+	}
+	if len(status.Components) == 0 {
+		return nil // the error says what to do
 	}
 	t := &table{header: []string{"COMPONENT", "PID", "RESTARTS", "MEMORY", "AGE", "LAST ERROR"}}
 	for _, c := range status.Components {
