@@ -56,9 +56,9 @@ changes: its best trial is printed. --replace runs it anew.
 
 Exit codes: 0 the experiment succeeded; 1 error; 2 usage; 3 invalid experiment;
 4 no such file; 6 the file would lower the limit of a running experiment, or another
-search has the name; 7 server not reachable; 8 the experiment failed or no trial has a
-result; 9 it ended without reaching its goal (with --require-goal); 124 timeout; 130
-interrupted.`
+search has the name; 7 server not reachable; 8 the experiment failed, no trial has a
+result, or the program failed (with --probe); 9 it ended without reaching its goal
+(with --require-goal); 124 timeout; 130 interrupted.`
 
 func newRunCommand(g *global, open opener, stop func(context.Context, *session) error) *cobra.Command {
 	var o runOptions

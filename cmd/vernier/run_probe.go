@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/vernier-ml/vernier/cmd/vernier/script"
 	"github.com/vernier-ml/vernier/collector/parse"
@@ -45,12 +47,17 @@ func (o *scriptOptions) runProbe(ctx context.Context, argv []string, s streams) 
 		}
 	}
 	fmt.Fprintln(s.out)
+	said := &lastWords{to: s.err}
+	s.err = said
 	report, err := o.probeMetrics(ctx, s)
 	if err != nil {
 		return probeError(err)
 	}
 	if err := writeReport(s.out, report); err != nil {
 		return err
+	}
+	if crashed(report) {
+		return &exitError{exitExperimentFailed, fmt.Errorf("the program ended with code %d, and so would each trial: correct it, or give it what it needs after --%s", *report.ExitCode, said)}
 	}
 	if next := o.suggested(report); next != "" {
 		fmt.Fprintf(s.out, "\nA search of it:\n  %s\n", next)
@@ -80,10 +87,48 @@ func (o *scriptOptions) probeMetrics(ctx context.Context, s streams) (*probe.Rep
 	report, err := collect.readLive(ctx, s, "the program", func(signals <-chan os.Signal) probe.Target {
 		return &probe.Command{Argv: argv, Format: collect.format, Filters: collect.filters, Stdout: s.err, Stderr: s.err, Interrupts: signals}
 	})
-	if err != nil || inOutput {
+	if err != nil || inOutput || crashed(report) {
 		return report, err
 	}
 	return collect.read(ctx, strings.TrimPrefix(o.spec.Metrics, "tensorboard:"))
+}
+
+func crashed(r *probe.Report) bool {
+	return r.ExitCode != nil && *r.ExitCode != 0 && !r.Interrupted
+}
+
+// lastWords passes on what a program prints, and keeps the end of it.
+type lastWords struct {
+	to io.Writer
+
+	mu  sync.Mutex // the program's two outputs are copied concurrently
+	end []byte
+}
+
+func (w *lastWords) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end = append(w.end, text...)
+	w.end = w.end[max(0, len(w.end)-lastBytes):]
+	return w.to.Write(text)
+}
+
+// lastBytes and shownLines bound what is repeated of a program's output.
+const (
+	lastBytes  = 4096
+	shownLines = 8
+)
+
+// String is ". Its last lines:" and these, or "" where nothing was printed.
+func (w *lastWords) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := strings.TrimSpace(strings.ToValidUTF8(string(w.end), ""))
+	if text == "" {
+		return ""
+	}
+	lines := strings.Split(text, "\n")
+	return ". Its last lines:\n  " + strings.Join(lines[max(0, len(lines)-shownLines):], "\n  ")
 }
 
 // suggestion is a whole command line where the program's flags suggest one.

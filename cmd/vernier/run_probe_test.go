@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAProbeOfAProgramThatFailsIsAFailure(t *testing.T) {
+	tests := map[string]struct {
+		program string
+		args    []string
+		code    int
+		want    string
+	}{
+		"it ends well": {"echo loss=1", nil, 0, ""},
+		"it crashes": {"echo loss=1; echo 'Traceback (most recent call last):' >&2; echo 'ValueError: no data' >&2; exit 3", nil, exitExperimentFailed,
+			"the program ended with code 3, and so would each trial: correct it, or give it what it needs after --. Its last lines:\n  loss=1\n  Traceback (most recent call last):\n  ValueError: no data"},
+		"it prints nothing":                           {"exit 2", nil, exitExperimentFailed, "the program ended with code 2, and so would each trial: correct it, or give it what it needs after --"},
+		"it crashes before it writes a file":          {"exit 2", []string{"--metrics", "out.csv"}, exitExperimentFailed, "the program ended with code 2, and so would each trial: correct it, or give it what it needs after --"},
+		"it ends well and lacks the metric of a flag": {"echo loss=1", []string{"--maximize", "acc"}, exitNotFound, "one metric was not found"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "prog")
+			if err := os.WriteFile(path, []byte("#!/bin/sh\nexec 2>&1\n"+test.program+"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			root := newRootCommand(false)
+			root.SilenceErrors, root.SilenceUsage = true, true
+			root.SetArgs(append([]string{"--home", filepath.Join(t.TempDir(), "home"), "run", path, "--probe", "--pass", "env", "-p", "x=int(1,2)"}, test.args...))
+			var out bytes.Buffer
+			root.SetOut(&out)
+			root.SetErr(&bytes.Buffer{})
+			err := root.ExecuteContext(t.Context())
+			if exitCode(err) != test.code {
+				t.Fatalf("code %d (%v), want %d", exitCode(err), err, test.code)
+			}
+			if err != nil && test.want != "" {
+				if diff := cmp.Diff(test.want, err.Error()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+			if suggests := strings.Contains(out.String(), "A search of it:"); suggests == (test.code == exitExperimentFailed) {
+				t.Errorf("suggests a search: %t\n%s", suggests, out.String())
+			}
+		})
+	}
+}
+
+func TestTheLastWordsOfAProgram(t *testing.T) {
+	var many strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&many, "line %d\n", i)
+	}
+	tests := map[string]struct{ printed, want string }{
+		"nothing":        {"", ""},
+		"blanks":         {"\n \n", ""},
+		"a line":         {"no data\n", ". Its last lines:\n  no data"},
+		"more than fits": {many.String(), ". Its last lines:\n  line 1992\n  line 1993\n  line 1994\n  line 1995\n  line 1996\n  line 1997\n  line 1998\n  line 1999"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var passed bytes.Buffer
+			words := lastWords{to: &passed}
+			if _, err := words.Write([]byte(test.printed)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, words.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if passed.String() != test.printed {
+				t.Errorf("%d bytes were passed on, want %d", passed.Len(), len(test.printed))
+			}
+		})
+	}
+}
