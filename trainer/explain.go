@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -213,10 +214,45 @@ func quote(message string) string {
 	if _, err := contract.ParseSummary(message); message == "" || err == nil {
 		return ""
 	}
-	if runes := []rune(message); len(runes) > tail {
-		message = "..." + string(runes[len(runes)-tail:])
+	if before, exception := cutTraceback(message); exception != "" {
+		said := []rune(oneLine(exception))
+		if len(said) > tail {
+			return fmt.Sprintf(" (%s...)", string(said[:tail]))
+		}
+		return fmt.Sprintf(" (%s, at %s)", string(said), lastOf(before, tail))
 	}
-	return fmt.Sprintf(" (%s)", strings.Join(strings.Fields(message), " "))
+	return fmt.Sprintf(" (%s)", lastOf(message, tail))
+}
+
+func lastOf(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		text = "..." + string(runes[len(runes)-n:])
+	}
+	return oneLine(text)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// A frame of Python's traceback, the signs below its code, and what is no part of it.
+var (
+	frame   = regexp.MustCompile(`(?m)^  File "`)
+	signs   = regexp.MustCompile(`(?m)^ +[~^]+$`)
+	outside = regexp.MustCompile(`(?m)^\S`)
+)
+
+// cutTraceback cuts what a Python program printed at its end into the last frame and
+// the exception, which says most and stands last. exception is "" where there is none.
+func cutTraceback(message string) (last, exception string) {
+	frames := frame.FindAllStringIndex(message, -1)
+	if len(frames) == 0 {
+		return "", ""
+	}
+	rest := message[frames[len(frames)-1][0]:]
+	at := outside.FindStringIndex(rest)
+	if at == nil {
+		return "", ""
+	}
+	return signs.ReplaceAllString(rest[:at[0]], ""), rest[at[0]:]
 }
 
 // Wait is what holds a trial up. Its zero value is that nothing does.

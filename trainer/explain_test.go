@@ -157,6 +157,27 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestExplainQuotesTheExceptionOfATracebackFirst(t *testing.T) {
+	const begin = "epoch 1\nTraceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    main(lr)\n"
+	const last = "  File \"train.py\", line 3, in main\n    raise ValueError(lr)\n           ^^^^^\n"
+	tests := map[string]struct{ message, want string }{
+		"a traceback":            {begin + last + "ValueError: 0.1\n", `(ValueError: 0.1, at File "train.py", line 3, in main raise ValueError(lr))`},
+		"without its beginning":  {"n <module>\n" + last + "ValueError: 0.1\n", `(ValueError: 0.1, at File "train.py", line 3, in main raise ValueError(lr))`},
+		"one while another":      {begin + "KeyError: 1\n\nDuring handling of the above exception, another exception occurred:\n\n" + begin + last + "ValueError: 0.1\n", `(ValueError: 0.1, at File "train.py", line 3`},
+		"an exception of lines":  {begin + "RuntimeError: these differ:\n\ta\n\tb\n", `(RuntimeError: these differ: a b, at File "train.py", line 9, in <module> main(lr))`},
+		"an exception too long":  {begin + "ValueError: " + strings.Repeat("x", 500), "(ValueError: " + strings.Repeat("x", 288) + "...)"},
+		"a traceback without it": {begin + last, `(epoch 1 Traceback (most recent call last): File "train.py", line 9, in <module> main(lr) File "train.py", line 3, in main`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := trainer.Explain([]corev1.Pod{pod("p", &terminated{ExitCode: 1, Message: tc.message})}, "main")
+			if !strings.Contains(got, tc.want) || strings.Count(got, "ValueError: 0.1") > 1 {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestExplainQuotesTheEndOfALongMessage(t *testing.T) {
 	message := strings.Repeat("ä", 10_000) + "the end"
 	got := trainer.Explain([]corev1.Pod{pod("p", &terminated{ExitCode: 1, Message: message})}, "main")

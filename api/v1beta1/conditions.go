@@ -66,6 +66,10 @@ const MessageMaxFailed = "Experiment has failed because max failed count has rea
 // MessageSlow is in the message of an experiment whose last trials have all failed.
 const MessageSlow = "new ones are made one at a time, up to a minute apart"
 
+// NewestSays precedes the name and the message of the newest trial that failed in the
+// message of an experiment whose last trials have all failed.
+const NewestSays = ". The newest is "
+
 // settle returns what to write for c in place of old, the condition of the same
 // type or nil, and whether to write at all. A condition whose status and reason
 // are unchanged keeps its content and position; otherwise it moves to the end of

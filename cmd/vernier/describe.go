@@ -96,7 +96,7 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 	fmt.Fprintln(out, "Conditions")
 	t = &table{}
 	for _, c := range e.Status.Conditions {
-		t.add("  "+string(c.Type), string(c.Status), c.Reason, age(now.Sub(c.LastTransitionTime.Time))+" ago", c.Message)
+		t.add("  "+string(c.Type), string(c.Status), c.Reason, age(now.Sub(c.LastTransitionTime.Time))+" ago", v.brief(c.Message))
 	}
 	_ = t.write(out, true)
 }

@@ -212,7 +212,7 @@ func explainExperiment(v experimentView, now time.Time) explanation {
 	case v.State == stateSuspended:
 		e.Why, e.Next = fmt.Sprintf("is suspended: no new trials are made, and %d run", c.Running), "vernier resume "+name
 	case v.State == string(v1beta1.ExperimentFailed):
-		e.Why = "failed: " + afterWords(v.Message, "Experiment has failed.") + firstFailure(v, false)
+		e.Why = "failed: " + afterWords(v.brief(v.Message), "Experiment has failed.") + firstFailure(v, false)
 	case v.finished():
 		e.Why = "ended: " + reasonWords(v) + fmt.Sprintf(" (%s)", countsLine(v))
 	case v.waits() != "":

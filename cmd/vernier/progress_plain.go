@@ -136,8 +136,8 @@ func experimentLine(v experimentView) string {
 	line := v.State
 	if v.finished() {
 		line = strings.TrimSpace(line + " " + v.Reason)
-		if v.Message != "" {
-			line += ": " + v.Message
+		if said := v.brief(v.Message); said != "" {
+			line += ": " + said
 		}
 	}
 	return line

@@ -337,7 +337,7 @@ type ending struct {
 func conclude(v experimentView, e ending, s streams) error {
 	printResult(s.out, v)
 	if v.State == string(v1beta1.ExperimentFailed) {
-		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.Message, firstFailure(v, e.told))}
+		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.brief(v.Message), firstFailure(v, e.told))}
 	}
 	// Katib calls such an experiment Succeeded, but there is no result to use.
 	if !v.hasResult() {
@@ -354,37 +354,4 @@ func conclude(v experimentView, e ending, s streams) error {
 		return &exitError{code: exitGoalNotReached, err: fmt.Errorf("experiment %s ended without reaching its goal: %s", v.Experiment.Name, v.Reason)}
 	}
 	return nil
-}
-
-// whyNone is why no trial has a result.
-func whyNone(v experimentView, told bool) string {
-	if text := firstFailure(v, told); text != "" {
-		return text
-	}
-	for _, t := range v.Trials {
-		if _, ok := t.score(); ok && !v.feasible(t) {
-			return "; " + whyNoBest(v)
-		}
-		if text := t.objective(); text != "" {
-			return fmt.Sprintf("; %s of trial %s is %s, which is not a finite number", v.metricName(), t.Name, text)
-		}
-	}
-	if len(v.Trials) == 0 {
-		return "; it has no trials"
-	}
-	return "; no trial has a value of " + v.metricName()
-}
-
-// firstFailure is the message of the first failed trial: most often all fail for
-// the same reason.
-func firstFailure(v experimentView, told bool) string {
-	for _, t := range v.Trials {
-		if isBad(t.State) && t.Message != "" && told {
-			return fmt.Sprintf("; the first trial to fail was %s: its line above says why", t.Name)
-		}
-		if isBad(t.State) && t.Message != "" {
-			return fmt.Sprintf("; the first trial to fail was %s: %s", t.Name, t.Message)
-		}
-	}
-	return ""
 }

@@ -25,9 +25,9 @@ const (
 	messageStopped       = "Experiment has ended because it was stopped after %d trials"
 	messageStoppedEmpty  = "Experiment has failed because it was stopped before a trial had a result"
 	messageSuggestionEnd = "Experiment has succeeded because the algorithm has nothing left to try after %d trials"
-	messageSlow          = messageRunning + ". The last %d trials have failed, so " + v1beta1.MessageSlow + ". The newest is %s"
-	messageInARow        = v1beta1.MessageMaxFailed + ": the last %d trials have all failed, so something is wrong with more than their parameters. Set maxFailedTrialCount to allow more. The newest is %s"
-	messageAllFailed     = v1beta1.MessageMaxFailed + ": all %d trials have failed. The newest is %s"
+	messageSlow          = messageRunning + ". The last %d trials have failed, so " + v1beta1.MessageSlow + v1beta1.NewestSays + "%s"
+	messageInARow        = v1beta1.MessageMaxFailed + ": the last %d trials have all failed, so something is wrong with more than their parameters. Set maxFailedTrialCount to allow more" + v1beta1.NewestSays + "%s"
+	messageAllFailed     = v1beta1.MessageMaxFailed + ": all %d trials have failed" + v1beta1.NewestSays + "%s"
 	messageFailures      = v1beta1.MessageMaxFailed + ": %s failed and %s no metrics (maxFailedTrialCount is %d). The conditions of these trials say why"
 	messageStop          = "the experiment has ended: %s"
 )

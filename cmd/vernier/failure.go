@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// whyNone is why no trial has a result.
+func whyNone(v experimentView, told bool) string {
+	if text := firstFailure(v, told); text != "" {
+		return text
+	}
+	for _, t := range v.Trials {
+		if _, ok := t.score(); ok && !v.feasible(t) {
+			return "; " + whyNoBest(v)
+		}
+		if text := t.objective(); text != "" {
+			return fmt.Sprintf("; %s of trial %s is %s, which is not a finite number", v.metricName(), t.Name, text)
+		}
+	}
+	if len(v.Trials) == 0 {
+		return "; it has no trials"
+	}
+	return "; no trial has a value of " + v.metricName()
+}
+
+// firstFailure is the message of the first failed trial: most often all fail for
+// the same reason.
+func firstFailure(v experimentView, told bool) string {
+	for _, t := range v.Trials {
+		if isBad(t.State) && t.Message != "" && told {
+			return fmt.Sprintf("; the first trial to fail was %s: its line above says why", t.Name)
+		}
+		if isBad(t.State) && t.Message != "" {
+			return fmt.Sprintf("; the first trial to fail was %s: %s", t.Name, cause(t.Message))
+		}
+	}
+	return ""
+}
+
+// brief is a message of the experiment without what it says of a trial, where
+// firstFailure says as much.
+func (v experimentView) brief(message string) string {
+	if firstFailure(v, false) == "" {
+		return message
+	}
+	text, _, _ := strings.Cut(message, v1beta1.NewestSays)
+	return text
+}
