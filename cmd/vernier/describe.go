@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/cmd/vernier/script"
 )
 
 func newDescribeCommand(open opener) *cobra.Command {
@@ -96,7 +97,7 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 	fmt.Fprintln(out, "Conditions")
 	t = &table{}
 	for _, c := range e.Status.Conditions {
-		t.add("  "+string(c.Type), string(c.Status), c.Reason, age(now.Sub(c.LastTransitionTime.Time))+" ago", v.brief(c.Message))
+		t.add("  "+string(c.Type), string(c.Status), c.Reason, age(now.Sub(c.LastTransitionTime.Time))+" ago", script.InFlags(e, v.brief(c.Message)))
 	}
 	_ = t.write(out, true)
 }

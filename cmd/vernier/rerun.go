@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/cmd/vernier/script"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -91,6 +94,18 @@ func (s *session) makeRoom(ctx context.Context, objects []*unstructured.Unstruct
 		return fmt.Errorf("experiment %s is not replaced: %w", key, err)
 	}
 	return deleteAndWait(ctx, s.client, key)
+}
+
+// inFlags is an error about an experiment in words of the command line that made it.
+func inFlags(experiment *unstructured.Unstructured, err error) error {
+	var e v1beta1.Experiment
+	if failed := kruntime.DefaultUnstructuredConverter.FromUnstructured(experiment.Object, &e); failed != nil {
+		return err
+	}
+	if text := script.InFlags(&e, err.Error()); text != err.Error() {
+		return &exitError{code: exitCode(err), err: errors.New(text)}
+	}
+	return err
 }
 
 // refusedRerun adds --replace to the refusal of a change to a finished experiment.

@@ -170,7 +170,7 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted before the experiment began: %w", context.Cause(setup))}
 	}
 	if err != nil {
-		return err
+		return inFlags(experiment, err)
 	}
 	release()
 	key := session.keyOf(experiment)

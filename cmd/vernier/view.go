@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/cmd/vernier/script"
 )
 
 type trialView struct {
@@ -188,7 +189,7 @@ func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) e
 	view := experimentView{Experiment: experiment}
 	if n := len(experiment.Status.Conditions); n > 0 {
 		last := experiment.Status.Conditions[n-1]
-		view.State, view.Reason, view.Message = string(last.Type), last.Reason, last.Message
+		view.State, view.Reason, view.Message = string(last.Type), last.Reason, script.InFlags(experiment, last.Message)
 	}
 	if n, ok := interruptedAfter(experiment); ok && view.Reason == reasonMaxTrials {
 		view.State, view.Reason, view.Message = stateInterrupted, "", n+" trials ran"
@@ -197,7 +198,11 @@ func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) e
 		view.State = stateSuspended
 	}
 	for i := range trials {
-		view.Trials = append(view.Trials, newTrialView(&trials[i]))
+		trial := newTrialView(&trials[i])
+		if isBad(trial.State) {
+			trial.Message = script.InFlags(experiment, trial.Message)
+		}
+		view.Trials = append(view.Trials, trial)
 	}
 	slices.SortFunc(view.Trials, func(a, b trialView) int {
 		return cmp.Or(a.Number-b.Number, strings.Compare(a.Name, b.Name))

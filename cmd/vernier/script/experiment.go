@@ -110,7 +110,7 @@ func (s Spec) Experiment() (*v1beta1.Experiment, error) {
 	checked := e.DeepCopy()
 	v1beta1.SetDefaults(checked)
 	if faults := append(study.Check(&checked.Spec), study.CheckStopping(&checked.Spec)...); len(faults) > 0 {
-		return nil, faults.ToAggregate()
+		return nil, errors.New(InFlags(e, faults.ToAggregate().Error()))
 	}
 	return e, nil
 }

@@ -83,7 +83,7 @@ func TestWhatCannotRunIsRefused(t *testing.T) {
 		s    Spec
 		want string
 	}{
-		"a range upside down":         {aSpec(t, []string{"prog"}, "x=uniform(2,1)"), "feasibleSpace"},
+		"a range upside down":         {aSpec(t, []string{"prog"}, "x=uniform(2,1)"), "-p 'x=uniform(2,1)', min"},
 		"a condition on nothing":      {aSpec(t, []string{"prog"}, "x=uniform(0,1) if y=1"), "y"},
 		"a parameter given twice":     {aSpec(t, []string{"prog"}, "x=uniform(0,1)", "x=int(1,2)"), "rename one of them"},
 		"a quote in a file":           {func() Spec { s := aSpec(t, []string{"prog"}, `x=choice(a,b\c)`); s.Pass = AsFile; return s }(), "backslash"},
