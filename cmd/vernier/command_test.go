@@ -64,7 +64,7 @@ func TestConclude(t *testing.T) {
 		"a goal that was reached":             {ended(withBest(anExperiment(), best), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", ""), []v1beta1.Trial{best}, true, 0, nil},
 		"failure says why":                    {ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "too many"), []v1beta1.Trial{failed}, false, exitExperimentFailed, []string{"no trial succeeded"}},
 		"success in which every trial failed": {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", "too many"), []v1beta1.Trial{failed}, false, exitExperimentFailed, []string{"No best trial"}},
-		"success in which every value is NaN": {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", ""), []v1beta1.Trial{nan}, false, exitExperimentFailed, []string{"No best trial"}},
+		"success in which every value is NaN": {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", ""), []v1beta1.Trial{nan}, false, exitExperimentFailed, []string{"No best trial", "in 1 trial loss is not a finite number"}},
 		"success without any trial":           {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentSuggestionEndReached", ""), nil, false, exitExperimentFailed, []string{"No best trial"}},
 	}
 	why := map[string]string{"success in which every value is NaN": "loss of trial charlm-0005 is NaN", "success without any trial": "it has no trials"}

@@ -176,6 +176,8 @@ func reported(v experimentView, t trialView) string {
 func place(v experimentView, t trialView) string {
 	best, ok := v.best()
 	switch {
+	case t.notFinite():
+		return ", which is " + neverBest
 	case !v.feasible(t):
 		return ", but it breaks a bound on a metric, so that it is never the best"
 	case v.several() || !ok:
@@ -185,7 +187,7 @@ func place(v experimentView, t trialView) string {
 	}
 	value, okValue := t.score()
 	if !okValue {
-		return ", which is not a finite number, so that it is never the best"
+		return ""
 	}
 	minimize := v.Experiment.Spec.Objective == nil || v.Experiment.Spec.Objective.Type != v1beta1.ObjectiveTypeMaximize
 	better, all := 0, 0

@@ -25,7 +25,7 @@ func TestExplainATrial(t *testing.T) {
 	}{
 		"the best":      {state(1, v1beta1.TrialSucceeded, "0.5", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 1s with loss=0.5, which is the best so far"}},
 		"another":       {state(2, v1beta1.TrialSucceeded, "2", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 2s with loss=2, number 2 of 4; the best is charlm-0001 with 0.5"}},
-		"not a number":  {state(2, v1beta1.TrialSucceeded, "NaN", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 2s with loss=NaN, which is not a finite number, so that it is never the best"}},
+		"not a number":  {state(2, v1beta1.TrialSucceeded, "NaN", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 2s with loss=NaN, which is not a finite number: the trial counts as done, and is never the best"}},
 		"one that runs": {state(5, v1beta1.TrialRunning, "1", "Trial is running"), explanation{State: "Running", Why: "has been running for 60s with loss=1", Next: "vernier logs charlm/5 -f"}},
 		"one that waits": {state(5, v1beta1.TrialRunning, "", "Trial is running. no node has a GPU"),
 			explanation{State: "Waiting", Why: "waits: no node has a GPU"}},
@@ -37,6 +37,14 @@ func TestExplainATrial(t *testing.T) {
 		"one without a result": {state(3, v1beta1.TrialMetricsUnavailable, "", "no value of loss"),
 			explanation{State: "MetricsUnavailable", Why: "ended after 3s without a result: no value of loss", Next: "vernier logs charlm/3"}},
 	}
+	t.Run("not a number, and no trial is better", func(t *testing.T) {
+		only := aTrial(1, v1beta1.TrialSucceeded, "+Inf")
+		v := newExperimentView(anExperiment(), []v1beta1.Trial{only})
+		want := "succeeded after 1s with loss=+Inf, which is not a finite number: the trial counts as done, and is never the best"
+		if diff := cmp.Diff(want, explainTrial(v, v.Trials[0], noon.Add(time.Minute)).Why); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.want.Name, test.want.Proposed = test.trial.Name, "chance"

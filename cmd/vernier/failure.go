@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -48,4 +50,30 @@ func (v experimentView) brief(message string) string {
 	}
 	text, _, _ := strings.Cut(message, v1beta1.NewestSays)
 	return text
+}
+
+// notFinite says that the objective was measured, and is NaN or infinite.
+func (t trialView) notFinite() bool {
+	v, err := strconv.ParseFloat(t.objective(), 64)
+	return err == nil && (math.IsNaN(v) || math.IsInf(v, 0))
+}
+
+// neverBest is how a trial counts whose objective is not finite.
+const neverBest = "not a finite number: the trial counts as done, and is never the best"
+
+// divergedText is "; 2 trials have a loss that is not a finite number: ...".
+func divergedText(v experimentView) string {
+	n := 0
+	for _, t := range v.Trials {
+		if t.finished() && t.notFinite() {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; in 1 trial %s is %s", v.metricName(), neverBest)
+	}
+	return fmt.Sprintf("; in %d trials %s is not a finite number: these count as done, and are never the best", n, v.metricName())
 }

@@ -121,8 +121,11 @@ func trialLine(v experimentView, t trialView, now time.Time) string {
 	if t.finished() {
 		line += " " + age(t.duration(now))
 	}
-	if isBad(t.State) && t.Message != "" {
+	switch {
+	case isBad(t.State) && t.Message != "":
 		line += ": " + cause(t.Message)
+	case t.finished() && t.notFinite():
+		line += ": " + v.metricName() + " is " + neverBest
 	}
 	return line
 }

@@ -45,6 +45,12 @@ func TestPlainProgressSaysWhyATrialFailed(t *testing.T) {
 	requireText(t, strings.Join(lines, "\n"), "trial charlm-0003 Failed lr=0.3 3s: as charlm-0002")
 }
 
+func TestPlainProgressSaysHowATrialCountsThatDiverged(t *testing.T) {
+	var p plainDisplay
+	lines := p.update(newExperimentView(anExperiment(), []v1beta1.Trial{aTrial(2, v1beta1.TrialSucceeded, "NaN")}), noon)
+	requireText(t, strings.Join(lines, "\n"), "trial charlm-0002 Succeeded loss=NaN lr=0.2 2s: loss is not a finite number: the trial counts as done, and is never the best")
+}
+
 func TestFrameFitsTheTerminal(t *testing.T) {
 	var trials []v1beta1.Trial
 	for n := range 60 {

@@ -38,7 +38,7 @@ func printResult(out io.Writer, v experimentView) {
 			fmt.Fprintf(out, "Expected to be best on average: %s, %s %s (vernier best %s --recommended)\n", r.TrialName, v.metricName(), expectation(r), v.Experiment.Name)
 		}
 	}
-	fmt.Fprintf(out, "%s.\n", strings.TrimSuffix(countsLine(v), ", 0 running"))
+	fmt.Fprintf(out, "%s.\n", strings.TrimSuffix(countsLine(v), ", 0 running")+divergedText(v))
 }
 
 // stepOf is the step of the best trial's ith metric, of which only that of the
@@ -77,7 +77,7 @@ func whyNoBest(v experimentView) string {
 		}
 	}
 	if measured == 0 || len(v.Experiment.Spec.Constraints) == 0 {
-		return "no trial succeeded with a value of " + strings.Join(v.objectiveNames(), " and ")
+		return "no trial succeeded with a value of " + strings.Join(v.objectiveNames(), " and ") + divergedText(v)
 	}
 	bounds := make([]string, len(v.Experiment.Spec.Constraints))
 	for i, c := range v.Experiment.Spec.Constraints {
