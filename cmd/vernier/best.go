@@ -21,7 +21,8 @@ func newBestCommand(open opener) *cobra.Command {
 		Short: "Print the best trial of an experiment",
 		Long: `Print the trial with the best value. Where trials are repeated with other seeds, a
 value may be luck: --recommended prints the parameters that a model of all results
-expects to be best on average.`,
+expects to be best on average. The table rounds parameters; the other formats have
+them as the program got them.`,
 		Example: `  vernier best charlm
   python train.py $(vernier best charlm -o args)`,
 		Args: oneExperiment,
@@ -75,7 +76,7 @@ func writeBest(out io.Writer, output string, trial trialView, r *v1beta1.Recomme
 			t.add(m.Name, m.Value, m.origin(nil))
 		}
 		for _, p := range trial.Params {
-			t.add(p.Name, p.Value)
+			t.add(p.Name, shownParam(p.Value))
 		}
 		switch {
 		case r != nil && r.TrialName == trial.Name:

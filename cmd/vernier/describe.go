@@ -126,7 +126,7 @@ func describeTrial(out io.Writer, t trialView, now time.Time) {
 	fmt.Fprintln(out, "Parameters")
 	rows := &table{}
 	for _, p := range t.Params {
-		rows.add("  "+p.Name, p.Value)
+		rows.add("  "+p.Name, shownParam(p.Value))
 	}
 	_ = rows.write(out, true)
 	fmt.Fprintln(out, "Metrics")

@@ -50,7 +50,7 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	}
 	var words []string
 	for _, a := range point {
-		words = append(words, a.Name+"="+a.Value)
+		words = append(words, a.Name+"="+shownParam(a.Value))
 	}
 	fmt.Fprintf(s.out, "experiment %s tries %s next\n", at.Experiment, strings.Join(words, " "))
 	return nil

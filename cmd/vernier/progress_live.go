@@ -187,7 +187,7 @@ func trialTable(v experimentView, trials []trialView, now time.Time) *table {
 			cells = append(cells, value)
 		}
 		for _, p := range params {
-			cells = append(cells, shortNumber(paramValue(trial.Params, p.Name)))
+			cells = append(cells, shownParam(paramValue(trial.Params, p.Name)))
 		}
 		t.add(append(cells, age(trial.duration(now)))...)
 	}

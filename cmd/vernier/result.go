@@ -32,7 +32,7 @@ func printResult(out io.Writer, v experimentView) {
 		}
 		fmt.Fprintln(out, "Parameters:")
 		for _, p := range best.Params {
-			fmt.Fprintf(out, "  %-28s %s\n", p.Name, p.Value)
+			fmt.Fprintf(out, "  %-28s %s\n", p.Name, shownParam(p.Value))
 		}
 		if r := v.Experiment.Status.RecommendedTrial; r != nil {
 			fmt.Fprintf(out, "Expected to be best on average: %s, %s %s (vernier best %s --recommended)\n", r.TrialName, v.metricName(), expectation(r), v.Experiment.Name)

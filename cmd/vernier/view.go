@@ -374,11 +374,20 @@ func shortNumber(text string) string {
 	return strconv.FormatFloat(v, 'g', 6, 64)
 }
 
+// shownParam is the value of a parameter for people, without the digits that a scale
+// leaves behind: 0.001, not 0.0010000000000000002. Whole numbers are whole.
+func shownParam(text string) string {
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return text
+	}
+	return shortNumber(text)
+}
+
 // paramText is "lr=0.01 width=64", numbers shortened.
 func paramText(params []v1beta1.ParameterAssignment) string {
 	parts := make([]string, len(params))
 	for i, p := range params {
-		parts[i] = p.Name + "=" + shortNumber(p.Value)
+		parts[i] = p.Name + "=" + shownParam(p.Value)
 	}
 	return strings.Join(parts, " ")
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +112,39 @@ func TestShortNumber(t *testing.T) {
 			t.Errorf("shortNumber(%q) = %q, want %q", text, got, want)
 		}
 	}
+}
+
+func TestParametersAreShownWithoutTheDigitsOfAScale(t *testing.T) {
+	trial := aTrial(1, v1beta1.TrialSucceeded, "0.5")
+	trial.Spec.ParameterAssignments = []v1beta1.ParameterAssignment{
+		{Name: "lr", Value: "0.0010000000000000002"}, {Name: "wd", Value: "0.000123456789"}, {Name: "width", Value: "123456789"}, {Name: "opt", Value: "sgd with momentum"},
+	}
+	e := anExperiment()
+	e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "width"})
+	v := newExperimentView(withBest(e, trial), []v1beta1.Trial{trial})
+	shown := map[string]func(out *bytes.Buffer) error{
+		"by run":        func(out *bytes.Buffer) error { printResult(out, v); return nil },
+		"by describe":   func(out *bytes.Buffer) error { describeTrial(out, v.Trials[0], noon); return nil },
+		"by best":       func(out *bytes.Buffer) error { return writeBest(out, "table", v.Trials[0], nil) },
+		"by get trials": func(out *bytes.Buffer) error { return trialTable(v, v.Trials, noon).write(out, false) },
+	}
+	for name, show := range shown {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := show(&out); err != nil {
+				t.Fatal(err)
+			}
+			requireText(t, out.String(), "0.001", "123456789")
+			if strings.Contains(out.String(), "0002") {
+				t.Errorf("it has all digits:\n%s", out.String())
+			}
+		})
+	}
+	var out bytes.Buffer
+	if err := writeBest(&out, "args", v.Trials[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	requireText(t, out.String(), "--lr=0.0010000000000000002")
 }
 
 func TestTarget(t *testing.T) {
