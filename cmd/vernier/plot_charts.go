@@ -64,7 +64,7 @@ func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentVi
 	}
 	return []plot.Chart{{
 		Title: fmt.Sprintf("%s: %s of %s", v.Experiment.Name, metric, countOfTrials(len(trials))),
-		X:     plot.Axis{Label: "trial", Whole: true}, Y: plot.Axis{Label: metric}, Series: []plot.Series{every, best},
+		X:     plot.Axis{Label: "trial", Whole: true}, Y: plot.Axis{Label: metric, Near: true}, Series: []plot.Series{every, best},
 	}}, nil
 }
 

@@ -4,6 +4,7 @@ package plot
 
 import (
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -39,6 +40,9 @@ type Axis struct {
 	Log   bool
 	// Whole says that there are only whole numbers.
 	Whole bool
+	// Near leaves the far outliers of points out of the range of y, in text: they are
+	// drawn at its edge.
+	Near bool
 	// Ticks replace those that are chosen; their range is that of the axis.
 	Ticks []Tick
 }
@@ -112,6 +116,56 @@ func (c Chart) scales() (x, y scale) {
 		x.low, x.high = min(x.low, t.At), max(x.high, t.At)
 	}
 	return x.widened(), y.widened()
+}
+
+// near is the scale of y without the far outliers of points, of diverged trials for
+// example, that would flatten all others. Far is five times the middle 80 % beyond it.
+// The end of a line, which is the best trial's, is never left out.
+func (c Chart) near(y scale) scale {
+	var values, ends []float64
+	for _, s := range c.Series {
+		for i := range s.X {
+			if drawn := c.drawn(s.X[i], s.Y[i]); drawn && s.Shape != Line {
+				values = append(values, s.Y[i])
+			} else if drawn && i == len(s.X)-1 {
+				ends = append(ends, s.Y[i])
+			}
+		}
+	}
+	if !c.Y.Near || c.Y.Log || len(values) < fewest {
+		return y
+	}
+	slices.Sort(values)
+	low, high := values[len(values)/10], values[len(values)*9/10]
+	reach := 5 * (high - low)
+	if reach == 0 {
+		reach = max(math.Abs(high), 1)
+	}
+	within := slices.DeleteFunc(values, func(v float64) bool { return v < low-reach || v > high+reach })
+	if len(within) == len(values) {
+		return y
+	}
+	within = append(within, ends...)
+	return scale{slices.Min(within), slices.Max(within), false}.widened()
+}
+
+// fewest points have outliers.
+const fewest = 8
+
+// beyond counts the points above or below a scale, and says how far the farthest is.
+func (c Chart) beyond(y scale, above bool) (n int, farthest float64) {
+	for _, s := range c.Series {
+		for i := range s.X {
+			out := above && s.Y[i] > y.high || !above && s.Y[i] < y.low
+			if s.Shape == Line || !c.drawn(s.X[i], s.Y[i]) || !out {
+				continue
+			}
+			if n++; n == 1 || above == (s.Y[i] > farthest) {
+				farthest = s.Y[i]
+			}
+		}
+	}
+	return n, farthest
 }
 
 // widened is a scale that is not empty.

@@ -28,12 +28,17 @@ func samples() map[string]Chart {
 		best.X, best.Y = append(best.X, x), append(best.Y, math.Exp(-x/10))
 		wave.X, wave.Y = append(wave.X, x), append(wave.Y, math.Sin(x/4))
 	}
+	diverged := Series{Name: "trial", X: every.X, Y: append([]float64{}, every.Y...)}
+	diverged.Y[3], diverged.Y[17], diverged.Y[18] = 900, 1.5e6, -70
+	first := Series{Name: "best so far", Shape: Line, X: best.X, Y: append([]float64{}, best.Y...)}
+	first.Y[0] = 4000
 	gap := wave
 	gap.Name, gap.Y = "with a gap", append([]float64{}, wave.Y...)
 	gap.Y[12] = math.NaN()
 	return map[string]Chart{
-		"history": {Title: "charlm: loss of 30 trials", X: Axis{Label: "trial", Whole: true}, Y: Axis{Label: "loss"}, Series: []Series{every, best}},
-		"curves":  {Title: "charlm: a curve", X: Axis{Label: "step"}, Y: Axis{Label: "loss"}, Series: []Series{gap}},
+		"history":  {Title: "charlm: loss of 30 trials", X: Axis{Label: "trial", Whole: true}, Y: Axis{Label: "loss"}, Series: []Series{every, best}},
+		"outliers": {Title: "charlm: loss of 30 trials", X: Axis{Label: "trial", Whole: true}, Y: Axis{Label: "loss", Near: true}, Series: []Series{diverged, first}},
+		"curves":   {Title: "charlm: a curve", X: Axis{Label: "step"}, Y: Axis{Label: "loss"}, Series: []Series{gap}},
 		"slice": {Title: "charlm: loss by lr", X: Axis{Label: "lr", Log: true}, Y: Axis{Label: "loss"}, Series: []Series{
 			{Name: "trial", X: []float64{1e-5, 1e-3, 0.1, 0}, Y: []float64{3, 1, 2, 9}}, {Name: "best", Shape: Stars, X: []float64{0.01}, Y: []float64{0.5}},
 		}},
@@ -72,6 +77,35 @@ func TestText(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestTheRangeWithoutFarOutliers(t *testing.T) {
+	among := func(others ...float64) []float64 {
+		return append([]float64{1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9}, others...)
+	}
+	tests := map[string]struct {
+		points, line []float64
+		low, high    float64
+	}{
+		"no outlier":                     {among(2.5), nil, 1, 2.5},
+		"one above":                      {among(900), nil, 1, 1.9},
+		"one on each side":               {among(900, -900), nil, 1, 1.9},
+		"one that is the best":           {among(900), []float64{1, 900}, 1, 900},
+		"one that the best was at first": {among(900), []float64{900, 1}, 1, 1.9},
+		"few points":                     {[]float64{1, 1, 1, 900}, nil, 1, 900},
+		"points that are equal, and one": {[]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 900}, nil, 0.5, 1.5},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			numbers := make([]float64, len(test.points))
+			c := Chart{Y: Axis{Near: true}, Series: []Series{{X: numbers, Y: test.points}, {Shape: Line, X: numbers[:len(test.line)], Y: test.line}}}
+			_, y := c.scales()
+			y = c.near(y)
+			if diff := cmp.Diff([]float64{test.low, test.high}, []float64{y.low, y.high}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

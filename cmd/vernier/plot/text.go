@@ -80,6 +80,8 @@ func (c Chart) Text(s Style) []string {
 		return append(lines, c.bars(s, paint)...)
 	}
 	x, y := c.scales()
+	y = c.near(y)
+	lines[0] = paint(bold, runewidth.Truncate(c.Title+c.outliers(y, s.ASCII), s.Width, "..."))
 	labels := []string{short(y.value(0)), short(y.value(0.5)), short(y.value(1))}
 	margin := 0
 	for _, l := range labels {
@@ -139,10 +141,14 @@ func (c Chart) draw(grid *canvas, s Series, color string, x, y scale, ascii bool
 			have = false
 			continue
 		}
-		px, py := int(math.Round(x.at(s.X[i])*wide)), int(math.Round((1-y.at(s.Y[i]))*high))
+		share := y.at(s.Y[i])
+		px, py := int(math.Round(x.at(s.X[i])*wide)), int(math.Round((1-min(max(share, 0), 1))*high))
 		if s.Shape != Line {
 			cell := grid.at(px/2, py/4)
 			cell.mark, cell.color = mark(s, ascii), color
+			if above := share > 1; above || share < 0 {
+				cell.mark = arrow(above, ascii)
+			}
 			continue
 		}
 		if !have {
@@ -151,6 +157,33 @@ func (c Chart) draw(grid *canvas, s Series, color string, x, y scale, ascii bool
 		grid.line(lastX, lastY, px, py, color)
 		lastX, lastY, have = px, py, true
 	}
+}
+
+// outliers is " (2 ▲ up to 1e+06)", where points are beyond the scale.
+func (c Chart) outliers(y scale, ascii bool) string {
+	var parts []string
+	if n, most := c.beyond(y, true); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %c up to %s", n, arrow(true, ascii), short(most)))
+	}
+	if n, least := c.beyond(y, false); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %c down to %s", n, arrow(false, ascii), short(least)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// arrow is the mark of a point that is beyond the scale.
+func arrow(up, ascii bool) rune {
+	signs := []rune("▼▲")
+	if ascii {
+		signs = []rune("v^")
+	}
+	if up {
+		return signs[1]
+	}
+	return signs[0]
 }
 
 func mark(s Series, ascii bool) rune {
