@@ -14,6 +14,17 @@ describe("scales", () => {
     expect(logTicks(1e-5, 0.1, 5)).toEqual([1e-5, 1e-4, 1e-3, 0.01, 0.1]);
     for (const [a, b] of [[0.62, 0.63], [1e-9, 2e-9], [-5e6, 7e6]]) expect(linearTicks(a, b, 6).length).toBeGreaterThan(2);
   });
+  it("tell each tick of a time from the next", () => {
+    for (const [a, b] of [[0, 0.004], [0, 7], [5, 5.3], [9, 13], [0, 95], [3600, 3700], [0, 5400], [90_000, 93_000], [0, 900_000]]) {
+      const s = scale([a, b], { time: true });
+      for (const count of [2, 6, 12]) {
+        const texts = s.ticks(count).map(s.text);
+        expect(texts, `${a} to ${b}`).toEqual([...new Set(texts)]);
+        expect(texts.length).toBeGreaterThan(0);
+      }
+    }
+    expect(scale([0, 300], { time: true }).ticks(6)).toEqual([0, 60, 120, 180, 240, 300]);
+  });
   it("leave diverged trials out, not the rest", () => {
     const values = Array.from({ length: 100 }, (_, i) => 0.5 + i / 1000);
     expect(robust([...values, 1e9])).toEqual([0.5, 0.599]);

@@ -3,7 +3,7 @@ import { effect, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { heldCurves, lateCurves, watch } from "../api/live";
 import { GetSeriesRequest_Axis, type Series } from "../api/gen/vernier/v1/dashboard_pb";
-import { formatDuration, formatValue, isLive, State } from "../data/trials";
+import { formatValue, isLive, State } from "../data/trials";
 import type { View } from "../data/view";
 import { nameOf, type Place } from "../data/experiment";
 import { Plot } from "../plot/plot";
@@ -78,12 +78,12 @@ export function Curves({ view, place, only, height, id = "curves", more = [], ma
     if (machine) {
       const percent = metric.value.endsWith("_percent");
       return {
-        x: scale(xs, { format: formatDuration }), y: scale(percent ? [0, 100] : [0, Math.max(y[1] * 1.08, 1e-3)]),
+        x: scale(xs, { time: true }), y: scale(percent ? [0, 100] : [0, Math.max(y[1] * 1.08, 1e-3)]),
         xLabel: "time since the start", yLabel: usageTitle(metric.value),
       };
     }
     return {
-      x: scale(xs, { format: axis.value === "time" ? formatDuration : undefined }), y: scale(padded(y, log), { log }),
+      x: scale(xs, { time: axis.value === "time" }), y: scale(padded(y, log), { log }),
       xLabel: axis.value === "time" ? "time since the first point" : "step", yLabel: metric.value,
     };
   });

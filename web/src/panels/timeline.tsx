@@ -31,7 +31,7 @@ export function Timeline({ view }: { view: View }) {
       free[k] = e;
       lane[r] = k;
     }
-    return { rows, lane, ends, begun, lanes: Math.max(1, free.length), axes: { x: scale([0, end - begun], { format: formatDuration }), y: scale([0, Math.max(1, free.length)], { format: (v) => (Number.isInteger(v) ? String(v) : "") }), xLabel: "time since the first trial", yLabel: "at once" } };
+    return { rows, lane, ends, begun, lanes: Math.max(1, free.length), axes: { x: scale([0, end - begun], { time: true }), y: scale([0, Math.max(1, free.length)], { format: (v) => (Number.isInteger(v) ? String(v) : "") }), xLabel: "time since the first trial", yLabel: "at once" } };
   });
   const place = (size: Size) => frame(size, bars.value.axes, zoom.value);
   const draw = useMemo(() => (g: Surface, size: Size, t: Theme) => {

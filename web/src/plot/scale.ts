@@ -1,9 +1,11 @@
 // Scales: from values to pixels and back, and the ticks between.
-import { formatValue } from "../data/trials";
+import { formatDuration, formatValue } from "../data/trials";
 
 export interface Scale {
   domain: [number, number];
   log: boolean;
+  /** Of seconds, as durations. */
+  time: boolean;
   words?: string[];
   /** 0 to 1 */
   at(v: number): number;
@@ -12,22 +14,24 @@ export interface Scale {
   text(v: number): string;
 }
 
-export function scale(domain: [number, number], options: { log?: boolean; words?: string[]; format?: (v: number) => string } = {}): Scale {
+export function scale(domain: [number, number], options: { log?: boolean; time?: boolean; words?: string[]; format?: (v: number) => string } = {}): Scale {
   let [a, b] = domain;
   const log = !!options.log && a > 0;
   if (!(a < b)) [a, b] = log ? [a / 2, a * 2] : [a - (Math.abs(a) * 0.05 || 0.5), a + (Math.abs(a) * 0.05 || 0.5)];
   const f = log ? Math.log : (v: number) => v;
   const g = log ? Math.exp : (v: number) => v;
   const lo = f(a), span = f(b) - lo;
-  const { words } = options;
+  const { words, time = false } = options;
+  const format = options.format ?? (time ? formatDuration : tickText);
   return {
     domain: [a, b],
     log,
+    time,
     words,
     at: (v) => (f(v) - lo) / span,
     invert: (x) => g(lo + x * span),
-    ticks: (count) => (words ? spread(words.length, count, a, b) : log ? logTicks(a, b, count) : linearTicks(a, b, count)),
-    text: (v) => (words ? (words[Math.round(v)] ?? "") : (options.format ?? tickText)(v)),
+    ticks: (count) => (words ? spread(words.length, count, a, b) : log ? logTicks(a, b, count) : time ? timeTicks(a, b, count) : linearTicks(a, b, count)),
+    text: (v) => (words ? (words[Math.round(v)] ?? "") : format(v)),
   };
 }
 
@@ -41,7 +45,20 @@ function spread(n: number, count: number, a: number, b: number): number[] {
 export function linearTicks(a: number, b: number, count: number): number[] {
   const raw = (b - a) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999) ?? power * 10;
+  return every([1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999) ?? power * 10, a, b);
+}
+
+const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200];
+
+/** Seconds, no finer than formatDuration tells apart. */
+export function timeTicks(a: number, b: number, count: number): number[] {
+  if (b < 10) return linearTicks(a, b, Math.min(count, (b - a) / (b < 1 ? 0.001 : 0.1)));
+  const finest = b < 3600 ? 1 : b < 86400 ? 60 : 3600;
+  const raw = Math.max((b - a) / Math.max(1, count), finest);
+  return every(steps.find((s) => s >= raw * 0.999) ?? 86400 * Math.ceil(raw / 86400), a, b);
+}
+
+function every(step: number, a: number, b: number): number[] {
   const out: number[] = [];
   for (let k = Math.ceil(a / step - 1e-9); k * step <= b + step * 1e-9; k++) out.push(+(k * step).toPrecision(12));
   return out;

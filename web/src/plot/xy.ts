@@ -31,8 +31,8 @@ const margin = { left: 58, right: 14, top: 12, bottom: 38 };
 
 /** Places two scales on a plot; a zoom replaces their domains. */
 export function frame(size: Size, a: Axes, zoom?: Zoom | null): Frame {
-  const x = zoom && !a.x.words ? scale(zoom.x, { log: a.x.log, format: a.x.text }) : a.x;
-  const y = zoom && !a.y.words ? scale(zoom.y, { log: a.y.log, format: a.y.text }) : a.y;
+  const x = zoom && !a.x.words ? scale(zoom.x, { log: a.x.log, time: a.x.time, format: a.x.text }) : a.x;
+  const y = zoom && !a.y.words ? scale(zoom.y, { log: a.y.log, time: a.y.time, format: a.y.text }) : a.y;
   // 11px letters are about 6.5 wide; before them is the label of the axis.
   const texts = y.words ?? y.ticks(6).map(y.text);
   const longest = Math.min(124, 34 + 6.5 * Math.max(0, ...texts.map((w) => w.length)));
