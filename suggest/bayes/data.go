@@ -39,16 +39,13 @@ func newData(reader *history.Reader, s suggest.Study, l levels, spend func(sugge
 	if l == nil {
 		l = levelsOf(s)
 	}
-	dims, optional := slices.Clone(d.coder.Dims), make([]bool, d.space.Len())
-	for i := range optional {
-		_, optional[i] = d.space.At(i).When()
-	}
+	dims := slices.Clone(d.coder.Dims)
 	if l.joint() && len(s.Objectives) == 1 {
 		d.levels = l
-		dims, optional = append(dims, box.Dim{Kind: box.Continuous}), append(optional, false)
+		dims = append(dims, box.Dim{Kind: box.Continuous})
 		d.unfold(h.Running)
 	}
-	d.layout = gp.NewLayout(dims, optional)
+	d.layout = gp.NewLayout(dims)
 	for _, o := range h.Running {
 		d.running = append(d.running, d.row(o.Point))
 	}

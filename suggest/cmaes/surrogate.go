@@ -56,7 +56,7 @@ func surrogateOf(ctx context.Context, l *history.Follower, s *cmaState) *surroga
 		return nil
 	}
 	outcomes := gp.HalfRank.Apply(losses)
-	layout := gp.NewLayout(make([]box.Dim, d), nil)
+	layout := gp.NewLayout(make([]box.Dim, d))
 	best, score := (*gp.Model)(nil), math.Inf(-1)
 	for _, length := range []float64{1, 2, 4, 8} {
 		for _, noise := range []float64{1e-5, 0.1} {

@@ -163,7 +163,7 @@ func (e *evidence) fill(k *kernel, noise float64) {
 	l := e.Layout
 	for f := range l.features() {
 		scale := 1.0
-		if d := l.dimension(f); f < l.euclidean() {
+		if d := l.dimension(f); f < len(l.numbers) {
 			scale = k.inverse[d]
 		}
 		from, to := rowOf(e.unit.features, f), rowOf(e.scaled.features, f)
@@ -223,10 +223,10 @@ func (e *evidence) addLengthscales(k *kernel, i int, pulls, gradient []float64) 
 	for f := range l.features() {
 		others, d := rowOf(e.scaled.features, f), l.dimension(f)
 		x, sum := others[i], 0.0
-		if f >= l.euclidean() {
+		if f >= len(l.numbers) {
 			for j, p := range pulls {
 				if others[j] != x {
-					sum += p
+					sum += p * l.apart(d, others[j], x)
 				}
 			}
 			sum *= k.inverse[d] * k.inverse[d]

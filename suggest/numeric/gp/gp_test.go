@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"runtime"
@@ -13,11 +14,11 @@ import (
 
 func continuous(n int) []box.Dim { return make([]box.Dim, n) }
 
-// mixedDims has each kind of dimension; the last two are optional.
-func mixedDims() ([]box.Dim, []bool) {
+// mixedDims has each kind of dimension; the last two are inactive in some rows.
+func mixedDims() []box.Dim {
 	return []box.Dim{
 		{}, {Kind: box.Choice, Count: 4}, {Kind: box.Ordered, Levels: []float64{0.1, 0.5, 0.9}}, {}, {Kind: box.Choice, Count: 3},
-	}, []bool{false, false, false, true, true}
+	}
 }
 
 func mixedRows(n int) ([][]float64, []float64) {
@@ -44,7 +45,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 }
 
 func TestEvidenceGradient(t *testing.T) {
-	dims, optional := mixedDims()
+	dims := mixedDims()
 	rows, y := mixedRows(30)
 	choices := make([][]float64, len(rows))
 	for i, row := range rows {
@@ -57,9 +58,9 @@ func TestEvidenceGradient(t *testing.T) {
 		trend  bool
 		theta  Theta
 	}{
-		"without trend": {NewLayout(dims, optional), rows, false, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, logTrend[0]}},
-		"quadratic":     {NewLayout(dims, optional), rows, true, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}},
-		"choices alone": {NewLayout(two, []bool{false, true}), choices, true, Theta{0.2, -0.3, 0.3, -2, -2}},
+		"without trend": {NewLayout(dims), rows, false, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, logTrend[0]}},
+		"quadratic":     {NewLayout(dims), rows, true, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}},
+		"choices alone": {NewLayout(two), choices, true, Theta{0.2, -0.3, 0.3, -2, -2}},
 	}
 	for name, c := range cases {
 		weights := slices.Repeat([]float64{1, 0.5, 3}, 10)
@@ -83,8 +84,8 @@ func TestEvidenceGradient(t *testing.T) {
 }
 
 func TestPredictionGradient(t *testing.T) {
-	dims, optional := mixedDims()
-	quadratic := NewLayout(dims, optional)
+	dims := mixedDims()
+	quadratic := NewLayout(dims)
 	rows, y := mixedRows(40)
 	for name, c := range map[string]struct {
 		layout *Layout
@@ -135,7 +136,7 @@ func TestPosteriorAgreesWithScipy(t *testing.T) {
 	rows := [][]float64{{.1, .2}, {.4, .9}, {.7, .3}, {.95, .6}, {.5, .5}}
 	y := []float64{.3, -1.2, .8, .1, -.4}
 	theta := Theta{math.Log(.4), math.Log(.7), math.Log(1.3), math.Log(1e-3), math.Log(.2)}
-	p := conditioned(t, NewLayout(continuous(2), nil), theta, rows, y).Predict([][]float64{{.3, .3}, {.8, .8}}, false)
+	p := conditioned(t, NewLayout(continuous(2)), theta, rows, y).Predict([][]float64{{.3, .3}, {.8, .8}}, false)
 	for i, want := range [][2]float64{{-0.035740374818343315, 0.17600710431994804}, {-0.4955246985133335, 0.386958641533542}} {
 		near(t, "mean", p.Mean[i], want[0], 1e-10)
 		near(t, "variance", p.Variance[i], want[1], 1e-10)
@@ -144,8 +145,8 @@ func TestPosteriorAgreesWithScipy(t *testing.T) {
 
 func TestLeaveOneOutIsLeavingOneOut(t *testing.T) {
 	rows, y := mixedRows(12)
-	dims, optional := mixedDims()
-	layout := NewLayout(dims, optional)
+	dims := mixedDims()
+	layout := NewLayout(dims)
 	theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
 	all := conditioned(t, layout, theta, rows, y)
 	mean, variance := all.LeaveOneOut()
@@ -163,9 +164,9 @@ func TestLeaveOneOutIsLeavingOneOut(t *testing.T) {
 // Pending rows give the same bits whatever was pending before.
 func TestPendingRowsLeaveNoTrace(t *testing.T) {
 	rows, y := mixedRows(40)
-	dims, optional := mixedDims()
+	dims := mixedDims()
 	theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
-	model := func() *Model { return conditioned(t, NewLayout(dims, optional), theta, rows[:20], y[:20]) }
+	model := func() *Model { return conditioned(t, NewLayout(dims), theta, rows[:20], y[:20]) }
 	used := model()
 	for _, pending := range [][][]float64{rows[20:35], rows[20:22], {rows[20], rows[25], rows[20]}, nil, rows[21:24]} {
 		fresh := model()
@@ -185,8 +186,8 @@ func TestPendingRowsLeaveNoTrace(t *testing.T) {
 func TestParallelismLeavesNoTrace(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	rows, y := mixedRows(400)
-	dims, optional := mixedDims()
-	layout := NewLayout(dims, optional)
+	dims := mixedDims()
+	layout := NewLayout(dims)
 	prior := NewPrior(len(dims), true)
 	type answer struct {
 		theta          Theta
@@ -209,7 +210,7 @@ func TestParallelismLeavesNoTrace(t *testing.T) {
 }
 
 func TestConditionRaisesTheDiagonalWhereItMust(t *testing.T) {
-	layout := NewLayout(continuous(1), nil)
+	layout := NewLayout(continuous(1))
 	theta := NewPrior(1, false).Theta()
 	same := [][]float64{{0.3}, {0.3}, {0.3}}
 	m, ok := Condition(layout, theta, Data{Rows: same, Outcomes: []float64{1, 1, 1}, Weights: []float64{0, 0, 0}})
@@ -261,7 +262,7 @@ func TestFitFindsTheRelevantDimension(t *testing.T) {
 		y = append(y, 1.4*math.Sin(7*x[1]))
 	}
 	prior := NewPrior(3, false)
-	f := &Fit{Layout: NewLayout(continuous(3), nil), Prior: prior, Data: Data{Rows: rows, Outcomes: y}, Starts: []Theta{prior.Theta()}}
+	f := &Fit{Layout: NewLayout(continuous(3)), Prior: prior, Data: Data{Rows: rows, Outcomes: y}, Starts: []Theta{prior.Theta()}}
 	theta, value := f.Best(t.Context())
 	if math.IsInf(value, 0) || theta[1] > theta[0]-1 || theta[1] > theta[2]-1 || theta.Noise() > 1e-2 {
 		t.Errorf("theta = %v, log density %v", theta, value)
@@ -290,4 +291,26 @@ func FuzzParseTheta(f *testing.F) {
 			t.Errorf("%q reads as %v, which does not read back", text, theta)
 		}
 	})
+}
+
+// Rows of two branches are as far apart as the choice between the branches makes them,
+// however many parameters each branch has, if these are in the middle of their range.
+func TestBranchesDifferByTheirChoice(t *testing.T) {
+	nan := math.NaN()
+	k := newKernel(NewLayout([]box.Dim{{Kind: box.Choice, Count: 2}, {}, {}, {Kind: box.Choice, Count: 3}}), make(Theta, 7))
+	rows := [][]float64{{0, 0.5, nan, nan}, {1, nan, 0.5, nan}, {1, nan, 0.1, nan}, {1, nan, 0.5, 0}, {1, nan, 0.5, 2}}
+	d := k.design(rows)
+	distance := func(i, j int) float64 {
+		x, out := make([]float64, d.features.Rows), make([]float64, len(rows))
+		column(d.features, i, x)
+		k.distances(x, d, out)
+		return out[j]
+	}
+	for _, c := range []struct {
+		i, j int
+		want float64
+	}{{0, 1, 1}, {0, 2, 1 + 0.4*0.4}, {1, 3, 1.0 / 3}, {0, 3, 1 + 1.0/3}, {3, 4, 1}} {
+		near(t, fmt.Sprint("the squared distance of rows ", c.i, c.j), distance(c.i, c.j), c.want, 1e-12)
+		near(t, fmt.Sprint("the squared distance of rows ", c.j, c.i), distance(c.j, c.i), c.want, 1e-12)
+	}
 }

@@ -67,7 +67,7 @@ func rowOf(a blas64.General, i int) []float64 { return a.Data[i*a.Stride : i*a.S
 // rows of the design, and the slopes -2 s² dm/d(r²) unless slopes is nil.
 func (k *kernel) matern(x []float64, d design, out, slopes []float64) {
 	k.distances(x, d, out)
-	if k.layout.euclidean() == 0 {
+	if len(k.layout.numbers) == 0 {
 		for i, r2 := range out {
 			out[i] = k.signal * math.Exp(-r2)
 		}
@@ -91,7 +91,7 @@ func (k *kernel) matern(x []float64, d design, out, slopes []float64) {
 // distances writes squared distances.
 func (k *kernel) distances(x []float64, d design, out []float64) {
 	clear(out)
-	first := k.layout.euclidean()
+	first := len(k.layout.numbers)
 	for f := 0; f < first; f += 2 { // two at once, as memory takes as long as the sums
 		g := min(f+1, first-1)
 		v, w, both := x[f], x[g], float64(g-f)
@@ -106,7 +106,7 @@ func (k *kernel) distances(x []float64, d design, out []float64) {
 		v := x[first+f]
 		for i, y := range rowOf(d.features, first+f)[:len(out)] {
 			if y != v {
-				out[i] += far
+				out[i] += far * k.layout.apart(dim, y, v)
 			}
 		}
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 func TestAcquisitionGradients(t *testing.T) {
-	dims, optional := mixedDims()
+	dims := mixedDims()
 	rows, y := mixedRows(40)
-	layout := NewLayout(dims, optional)
+	layout := NewLayout(dims)
 	theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
 	var models []Predictor
 	for range 3 {
