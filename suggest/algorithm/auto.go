@@ -40,11 +40,13 @@ const (
 	// has not found the best one: one in so many, and none in the second half of
 	// the budget.
 	autoOther = 5
-	// autoDesign is how many trials a space with conditions begins with before Parzen
-	// estimators take part, and autoShared which part of the early trials the
-	// Gaussian process then keeps: one in so many. On trainings with conditional
-	// parameters the two together were better than either.
-	autoDesign, autoShared = 8, 3
+	// autoDensities is from which trial on Parzen estimators take part where parameters
+	// are conditional: densities want more results than a forest. From autoTour on
+	// they have each trial for which they visit a branch, so that others than the
+	// best one so far are seen again.
+	autoDensities, autoTour = 24, 60
+	// autoForest is Bayesian optimization with a forest.
+	autoForest = "forest"
 	// autoBatch bounds how many trials are picked for before any is asked for.
 	autoBatch = 256
 	// autoAfresh is an evolution strategy that knows its own trials only.
@@ -92,7 +94,7 @@ func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 		name  string
 		build suggest.New
 	}{
-		{bayes.Name, bayes.New}, {"cmaes", guided}, {autoAfresh, guided},
+		{bayes.Name, bayes.New}, {autoForest, bayes.NewForest}, {"cmaes", guided}, {autoAfresh, guided},
 		{"tpe", tpe.Registration().New}, {"nsga2", population.NSGA2().New},
 		{"random", design.NewRandom},
 	}
@@ -193,10 +195,8 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 		return pick{bayes.Name, fmt.Sprintf("Gaussian processes for %d objectives, as results are few", len(s.Objectives))}
 	case several:
 		return pick{"nsga2", fmt.Sprintf("a genetic algorithm for %d objectives, as there are %d results or more", len(s.Objectives), autoFronts)}
-	case now.finished < lead(s.Budget) && a.space.Conditional() && number >= autoDesign && number%autoShared != 0:
-		return pick{"tpe", fmt.Sprintf("Parzen estimators for %d trials in %d, as parameters are conditional", autoShared-1, autoShared)}
 	case now.finished < lead(s.Budget):
-		return pick{bayes.Name, "a Gaussian process, as results are few"}
+		return a.early(number, now)
 	case number%autoEvery == 0:
 		return pick{bayes.Name, fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
 	case a.words:
@@ -205,6 +205,32 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 		return pick{autoAfresh, "an evolution strategy that began afresh, in case all the others are in the wrong place"}
 	}
 	return pick{"cmaes", fmt.Sprintf("an evolution strategy that goes on from the best, as there are %d results or more", lead(s.Budget))}
+}
+
+// early picks among the models for few results. On real trainings they are better
+// together than any of them, and on smooth functions they are no worse than the Gaussian
+// process alone.
+func (a *automatic) early(number int, now situation) pick {
+	process := pick{bayes.Name, "a Gaussian process, as results are few"}
+	forest := pick{autoForest, "a forest, in case the loss has steps"}
+	turns := []pick{process, process, forest}
+	if a.space.Conditional() {
+		forest.why = "a forest, as parameters are conditional"
+		parzen := pick{"tpe", "Parzen estimators, as parameters are conditional"}
+		switch {
+		case !now.forest:
+			turns = []pick{process, parzen, parzen}
+		case number < autoDensities:
+			turns = []pick{process, forest, forest, forest}
+		case number < autoTour:
+			turns = []pick{process, forest, forest, parzen}
+		default:
+			turns = []pick{process, forest, parzen}
+		}
+	} else if !now.forest {
+		return process
+	}
+	return turns[number%len(turns)]
 }
 
 // other says whether a trial is for the evolution strategy that has not found
@@ -246,12 +272,15 @@ func (a *automatic) known(arm string, s suggest.Study) suggest.Study {
 type situation struct {
 	// finished is how many trials have ended with values.
 	finished int
+	// forest says that a forest can model the study.
+	forest bool
 	// afresh says that the best trial comes from the strategy that began afresh.
 	afresh bool
 }
 
 func situationOf(s suggest.Study) (now situation) {
 	best, number := math.Inf(1), -1
+	now.forest = bayes.Forestable(s)
 	for _, t := range s.Trials {
 		if len(t.Values) == 0 || !t.State.Finished() {
 			continue
