@@ -38,8 +38,12 @@ func realCommand(ctx context.Context, args []string) error {
 	if err := o.completeReal(verdict); err != nil {
 		return err
 	}
-	problems := slices.DeleteFunc(problem.Real(verdict), func(p *problem.Problem) bool {
-		return len(o.suites) > 0 && !slices.Contains(o.suites, p.Suite) ||
+	problems := problem.Real(verdict)
+	if !verdict {
+		problems = append(problems, problem.CurveTrainings()...)
+	}
+	problems = slices.DeleteFunc(problems, func(p *problem.Problem) bool {
+		return len(o.suites) > 0 && !slices.Contains(o.suites, p.Suite) || len(o.suites) == 0 && p.Suite == problem.LiveCurves ||
 			len(o.problems) > 0 && !slices.Contains(o.problems, p.Name) && !slices.Contains(o.problems, p.Family)
 	})
 	jobs, err := o.planOf(problems)
@@ -62,7 +66,7 @@ func realCommand(ctx context.Context, args []string) error {
 	err = o.play(ctx, store, jobs)
 	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
 	var page bytes.Buffer
-	fmt.Fprintf(&page, "%d seeds, %d trials one after another, `suggest` %s, peers %s.\n\n", seeds, o.budget, o.version, strings.Join(o.peers, ", "))
+	fmt.Fprintf(&page, "%d seeds, `suggest` %s, peers %s.\n\n", seeds, o.version, strings.Join(o.peers, ", "))
 	if err := errors.Join(err, report.PrintReal(&page, records)); err != nil || !verdict {
 		_, wrong := os.Stdout.Write(page.Bytes())
 		return errors.Join(err, wrong)
@@ -82,7 +86,7 @@ func (o *options) completeReal(verdict bool) (err error) {
 	if o.out == "" {
 		o.out = filepath.Join("bench", "suggest", "results", half+".jsonl")
 	}
-	if o.budget == 0 {
+	if o.budget == 0 && !slices.Contains(o.suites, problem.LiveCurves) { // which has its own
 		o.budget = 60
 	}
 	if len(o.methods)+len(o.peers) == 0 {

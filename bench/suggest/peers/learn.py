@@ -2,7 +2,8 @@
 
 JSON Lines on standard input and output:
 {"task":{"model":"net","data":"wine","metric":"nll"},"params":{...}} answers
-{"values":[0.12]} or {"failed":true}. Equal questions have equal answers.
+{"values":[0.12]} or {"failed":true}. A question with "steps" is answered with its
+"curve" too, null where the loss is not finite. Equal questions have equal answers.
 Inactive parameters are not in params.
 """
 
@@ -134,21 +135,63 @@ def load(name):
     return x, y
 
 
+def split(task):
+    x, y = load(task["data"])
+    return train_test_split(
+        x, y, train_size=min(500, 2 * len(y) // 3), random_state=1, stratify=None if task["data"] in REGRESSIONS else y)
+
+
 def loss(task, p):
     regression = task["data"] in REGRESSIONS
-    x, y = load(task["data"])
-    train, test, y_train, y_test = train_test_split(
-        x, y, train_size=min(500, 2 * len(y) // 3), random_state=1, stratify=None if regression else y)
+    train, test, y_train, y_test = split(task)
     model = MODELS[p["model"] if task["model"] in ("choice", "pipe") else task["model"]]
     steps = [SCALES[p.get("scale", "none")]()]
     if task["model"] == "pipe":
         steps.append(REDUCERS[p["reduce"]](p, train.shape[1], min(train.shape)))
     m = make_pipeline(*steps, model(p, regression)).fit(train, y_train)
-    if task["metric"] == "acc":
-        return 1 - accuracy_score(y_test, m.predict(test))
     if task["metric"] == "nll":
-        return log_loss(y_test, m.predict_proba(test), labels=np.unique(y))
-    return (mean_absolute_error if task["metric"] == "mae" else mean_squared_error)(y_test, m.predict(test))
+        return log_loss(y_test, m.predict_proba(test), labels=np.unique(load(task["data"])[1]))
+    return error(task["metric"], y_test, m.predict(test))
+
+
+def error(metric, y, predicted):
+    if metric == "acc":
+        return 1 - accuracy_score(y, predicted)
+    return (mean_absolute_error if metric == "mae" else mean_squared_error)(y, predicted)
+
+
+# How many boosting rounds are a step.
+ROUNDS = 3
+
+
+def curve(task, p, steps):
+    """The loss after each step, NaN once it has diverged."""
+    regression = task["data"] in REGRESSIONS
+    train, test, y_train, y_test = split(task)
+    scale = SCALES[p.get("scale", "none")]().fit(train)
+    train, test = scale.transform(train), scale.transform(test)
+    classes = None if regression else np.unique(load(task["data"])[1])
+    if task["model"] == "boost":
+        m = boost(p | {"trees": ROUNDS * steps}, regression).fit(train, y_train)
+        after = lambda step: {"num_iteration": ROUNDS * step}
+        grow = lambda: None
+    else:
+        m, after = net(p, regression), lambda step: {}
+        grow = lambda: m.partial_fit(train, y_train, **({} if regression else {"classes": classes}))
+    losses = []
+    for step in range(1, steps + 1):
+        try:
+            grow()
+            if task["metric"] == "nll":
+                y = log_loss(y_test, m.predict_proba(test, **after(step)), labels=classes)
+            else:
+                y = error(task["metric"], y_test, m.predict(test, **after(step)))
+        except ValueError:
+            break  # it has diverged
+        if not np.isfinite(y):
+            break
+        losses.append(float(y))
+    return losses + [None] * (steps - len(losses))
 
 
 def main():
@@ -157,8 +200,12 @@ def main():
     for line in sys.stdin:
         question = json.loads(line)
         try:
-            value = float(loss(question["task"], question["params"]))
-            answer = {"values": [value]} if np.isfinite(value) else {"failed": True}
+            if question.get("steps"):
+                losses = curve(question["task"], question["params"], question["steps"])
+                answer = {"curve": losses} | ({"failed": True} if losses[-1] is None else {"values": losses[-1:]})
+            else:
+                value = float(loss(question["task"], question["params"]))
+                answer = {"values": [value]} if np.isfinite(value) else {"failed": True}
         except (ValueError, FloatingPointError, np.linalg.LinAlgError, lightgbm.basic.LightGBMError) as error:
             # A training that breaks is a failed trial, as anywhere.
             print(question, error, file=sys.stderr)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
@@ -16,6 +17,7 @@ type training struct {
 	// next is when its next step ends, and pace how long a step takes.
 	next, pace float64
 	step, last int
+	truth      problem.Outcome // of the full training
 	curve      []suggest.Sample
 	done       bool
 }
@@ -67,22 +69,36 @@ func (t *table) startTrainings(ctx context.Context, n int, now float64) ([]*trai
 		if c.Resource > 0 {
 			last = min(last, max(1, int(math.Round(c.Resource))))
 		}
-		out = append(out, &training{Candidate: c, noise: stream, next: now + pace, pace: pace, last: last})
+		w := &training{Candidate: c, noise: stream, next: now + pace, pace: pace, last: last}
+		if t.Problem.Task == nil {
+			w.truth = t.Problem.Truth(c.Point)
+		} else if w.truth, err = t.Evaluate(ctx, c.Number, c.Point); err != nil {
+			return nil, err
+		}
+		out = append(out, w)
 	}
 	return out, err
+}
+
+// loss after the step of a training, without noise.
+func (t *table) loss(w *training) float64 {
+	if t.Problem.Curve.At == nil {
+		return w.truth.Curve[w.step-1]
+	}
+	return t.Problem.Curve.At(w.Point, w.step)
 }
 
 // train takes one step of a training, which ended now, and tells the player.
 func (t *table) train(ctx context.Context, w *training, cost float64) error {
 	w.step++
 	w.next += w.pace
-	y := t.Problem.Curve.At(w.Point, w.step)
+	y := t.loss(w)
 	if math.IsNaN(y) {
 		w.done = true
 		return t.player.Tell(ctx, []Result{{Number: w.Number, State: suggest.Failed}})
 	}
 	y += t.Problem.Curve.Sigma * w.noise.NormFloat64()
-	t.judge.seeStep(w.Point, y, cost)
+	t.judge.seeStep(w.truth, y, cost)
 	sample := suggest.Sample{Step: int64(w.step), Value: y}
 	w.curve = append(w.curve, sample)
 	stop, err := t.player.Report(ctx, w.Number, sample)

@@ -52,12 +52,8 @@ func (j *judge) see(p suggest.Point, o problem.Outcome) {
 // What is recommended is the point with the lowest value on its curve so far,
 // and its worth is that of its full training. Points whose training diverges in
 // the end are never recommended.
-func (j *judge) seeStep(p suggest.Point, value, cost float64) {
-	if !(value < j.best) {
-		return
-	}
-	o := j.problem.Truth(p)
-	if o.Failed {
+func (j *judge) seeStep(o problem.Outcome, value, cost float64) {
+	if !(value < j.best) || o.Failed {
 		return
 	}
 	j.best = value

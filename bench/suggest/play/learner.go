@@ -2,6 +2,8 @@ package play
 
 import (
 	"context"
+	"fmt"
+	"math"
 
 	"github.com/vernier-ml/vernier/bench/suggest/problem"
 	"github.com/vernier-ml/vernier/suggest"
@@ -13,6 +15,8 @@ type Learner struct{ Process }
 type lesson struct {
 	Task   *problem.Task  `json:"task"`
 	Params map[string]any `json:"params"`
+	// Steps of a training whose curve is wanted; 0: its end alone.
+	Steps int `json:"steps,omitempty"`
 }
 
 // Evaluator of a problem.
@@ -23,10 +27,21 @@ func (l *Learner) Evaluator(p *problem.Problem, space suggest.Space) Evaluate {
 				return problem.Outcome{}, err
 			}
 		}
-		a, err := l.call(ctx, lesson{Task: p.Task, Params: WireParams(space, point)})
+		a, err := l.call(ctx, lesson{Task: p.Task, Params: WireParams(space, point), Steps: p.Steps()})
 		if err != nil {
 			return problem.Outcome{}, err
 		}
-		return problem.Outcome{Values: a.Values, Failed: a.Failed || len(a.Values) == 0}, nil
+		o := problem.Outcome{Values: a.Values, Failed: a.Failed || len(a.Values) == 0}
+		for _, y := range a.Curve {
+			if y == nil {
+				o.Curve = append(o.Curve, math.NaN())
+			} else {
+				o.Curve = append(o.Curve, *y)
+			}
+		}
+		if steps := p.Steps(); steps > 0 && len(o.Curve) != steps {
+			return problem.Outcome{}, fmt.Errorf("%s: a curve of %d steps, want %d", p.Name, len(o.Curve), steps)
+		}
+		return o, nil
 	}
 }

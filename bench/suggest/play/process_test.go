@@ -41,6 +41,10 @@ func fakePeer(how string) {
 			panic(err)
 		}
 		switch {
+		case r.Task != nil && r.Steps > 0 && r.Params["c"] == 1e3: // it diverges after two steps
+			_ = out.Encode(map[string]any{"failed": true, "curve": []any{3, 2, nil}})
+		case r.Task != nil && r.Steps > 0:
+			_ = out.Encode(map[string]any{"values": []any{1}, "curve": []any{3, 2, 1}})
 		case r.Task != nil && r.Params["c"] == 1e3: // the slope breaks at its end
 			_ = out.Encode(map[string]any{"failed": true})
 		case r.Task != nil:

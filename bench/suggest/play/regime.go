@@ -43,7 +43,7 @@ func Regimes() []Regime {
 		{Async32, one, 32, false, exactly(256)},
 		{Async64, one, 64, false, exactly(256)},
 		{Large, []string{problem.Continuous}, 1, false, exactly(2000)},
-		{Fidelity8, []string{problem.Fidelity}, 8, false, exactly(50)},
+		{Fidelity8, []string{problem.Fidelity, problem.LiveCurves}, 8, false, exactly(50)},
 		{Fronts, []string{problem.MultiObjective}, 1, false, exactly(100)},
 		// For peers that need seconds for a suggestion.
 		{Short, one, 1, false, exactly(60)},

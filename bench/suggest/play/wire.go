@@ -92,9 +92,11 @@ type answer struct {
 	OK        bool   `json:"ok"`
 	Stop      bool   `json:"stop"`
 	Error     string `json:"error"`
-	// Values and Failed are how a training ended.
-	Values []float64 `json:"values"`
-	Failed bool      `json:"failed"`
+	// Values and Failed are how a training ended, and Curve how it went; null once it
+	// has diverged.
+	Values []float64  `json:"values"`
+	Failed bool       `json:"failed"`
+	Curve  []*float64 `json:"curve"`
 	// CPU and Wall are the seconds that the answer took, as measured by who
 	// gave it.
 	CPU  float64 `json:"cpu"`

@@ -11,7 +11,7 @@ type Curve struct {
 	// Steps of a full training. The loss of the last one is the problem's Truth.
 	Steps int
 	// At is the loss after a step, from 1 to Steps, without noise; NaN once the
-	// training has diverged.
+	// training has diverged. Nil for a real training, whose Outcome has the curve.
 	At func(p suggest.Point, step int) float64
 	// Sigma is the standard deviation of the noise of each step.
 	Sigma float64

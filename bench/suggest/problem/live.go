@@ -1,6 +1,10 @@
 package problem
 
-import "github.com/vernier-ml/vernier/suggest"
+import (
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
 
 // Task is a model and a data set of a Python package, which peers/learn.py trains.
 type Task struct {
@@ -38,6 +42,27 @@ func Trainings() []*Problem {
 		Task{"sgd", "digits", "acc"}, Task{"sgd", "fair", "nll"}, Task{"sgd", "diabetes", "mae"}, Task{"sgd", "wine", "nll"},
 		Task{"pipe", "digits", "acc"}, Task{"pipe", "breast", "nll"}, Task{"pipe", "randhie", "mae"}, Task{"pipe", "fair", "acc"},
 		Task{"net", "anes", "nll"}, Task{"net", "randhie", "mse"}, Task{"kernel", "fair", "nll"}, Task{"choice", "anes", "acc"})
+	return out
+}
+
+// liveSteps is the length of a full training in LiveCurves: epochs of a network, or
+// boosting rounds, three at a time.
+const liveSteps = 27
+
+// CurveTrainings are networks and boosted trees whose loss is seen after each step. No
+// algorithm was tuned on them.
+func CurveTrainings() []*Problem {
+	var out []*Problem
+	for _, model := range []string{"net", "boost"} {
+		for _, data := range [][2]string{{"anes", "nll"}, {"breast", "nll"}, {"diabetes", "mse"}, {"digits", "nll"}, {"fair", "nll"}, {"randhie", "mse"}, {"wine", "nll"}} {
+			family := "curve-" + model + "-" + data[0]
+			out = append(out, &Problem{
+				Name: family + "-" + data[1], Suite: LiveCurves, Family: family, Curve: &Curve{Steps: liveSteps},
+				Parameters: slices.DeleteFunc(liveSpace(model), func(p suggest.ParameterSpec) bool { return p.Name == "trees" }),
+				Task:       &Task{model, data[0], data[1]},
+			})
+		}
+	}
 	return out
 }
 

@@ -23,6 +23,7 @@ const (
 	MultiObjective = "s5"
 	Live           = "s6"
 	Tabular        = "s7"
+	LiveCurves     = "s8"
 )
 
 // Suites are the names of the suites of functions, in order.
@@ -50,7 +51,7 @@ type Problem struct {
 	Optimum float64
 	// At is a point that has the optimum, rounded; empty when not written down.
 	At []suggest.Assignment
-	// Curve makes this a problem of the suite Fidelity; nil otherwise.
+	// Curve makes this a problem of the suites Fidelity and LiveCurves; nil otherwise.
 	Curve *Curve
 	// Front makes this a problem with several objectives; nil otherwise.
 	Front *Front
@@ -72,6 +73,8 @@ type Outcome struct {
 	Failed bool `json:"failed,omitempty"`
 	// Mean of the first value over repeats; nil where Problem.Truth says it.
 	Mean *float64 `json:"-"`
+	// Curve is the loss after each step of a real training, NaN once it has diverged.
+	Curve []float64 `json:"-"`
 }
 
 // Space of the problem. The tests build each, so that it cannot fail later.

@@ -26,7 +26,7 @@ const fewestFamilies = 10
 // on tables and on both. Before that it says what broke off.
 func PrintReal(out io.Writer, records []play.Record) error {
 	tasks := map[string]*problem.Problem{}
-	for _, p := range append(problem.Real(false), problem.Real(true)...) {
+	for _, p := range slices.Concat(problem.Real(false), problem.Real(true), problem.CurveTrainings()) {
 		tasks[p.Name] = p
 	}
 	records = slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return tasks[r.Problem] == nil })
@@ -42,13 +42,16 @@ func PrintReal(out io.Writer, records []play.Record) error {
 		p.line("`%s` broke off in %d games, which count for no method: %s\n", m, broken[m], why[m])
 	}
 	for _, part := range []struct{ title, suite string }{
-		{"Live trainings", problem.Live}, {"Tables of trainings", problem.Tabular}, {"All real tasks", ""},
+		{"Live trainings", problem.Live}, {"Tables of trainings", problem.Tabular}, {"Learning curves", problem.LiveCurves}, {"All real tasks", ""},
 	} {
 		list := slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return part.suite != "" && r.Suite != part.suite })
 		if part.suite == "" && !slices.ContainsFunc(list, func(r play.Record) bool { return r.Suite != list[0].Suite }) {
 			continue // one of the suites is all there is
 		}
 		realSection(&p, part.title, list, tasks)
+		if part.suite == problem.LiveCurves {
+			thirdSection(&p, list, tasks)
+		}
 	}
 	_, err := io.WriteString(out, p.String())
 	return err
@@ -70,7 +73,11 @@ func realSection(p *page, title string, records []play.Record, tasks map[string]
 		families[g.family] = true
 	}
 	p.line("#### %s\n\n%d games of %d families. Mean rank by the loss of the recommended point:\n", title, len(games), len(families))
-	head, rows := append([]string{"trials"}, methods...), [][]string{}
+	unit := "trials"
+	if records[0].Suite == problem.LiveCurves {
+		unit = "full trainings"
+	}
+	head, rows := append([]string{unit}, methods...), [][]string{}
 	times := realTimes(records)
 	for _, at := range times {
 		cells := []string{fmt.Sprint(at)}
@@ -88,7 +95,7 @@ func realSection(p *page, title string, records []play.Record, tasks map[string]
 	for k, m := range methods {
 		for _, at := range times {
 			if k != mine {
-				wins, trials := compared(games, mine, k, float64(at))
+				wins, trials := compared(games, mine, k, float64(at), float64(at))
 				rows = append(rows, []string{m, fmt.Sprint(at), wins.percent(), trials.times(), wins.verdict(len(families))})
 			}
 		}
@@ -97,10 +104,36 @@ func realSection(p *page, title string, records []play.Record, tasks map[string]
 	p.table([]string{"against", "after", "games won", "trials", ""}, rows)
 }
 
+// thirdSection compares what methods have for a third of the cost of all full trainings
+// with what the reference has for all of it, without stopping any.
+func thirdSection(p *page, records []play.Record, tasks map[string]*problem.Problem) {
+	methods, games := realGames(records, tasks)
+	mine := slices.Index(methods, reference)
+	if mine < 0 || len(games) == 0 {
+		return
+	}
+	all := float64(records[0].Budget)
+	var rows [][]string
+	for k, m := range methods {
+		families := map[string]bool{}
+		for _, g := range games {
+			families[g.family] = true
+		}
+		wins, _ := compared(games, k, mine, all/3, all)
+		rows = append(rows, []string{m, wins.percent(), wins.verdict(len(families))})
+	}
+	p.line("Games in which a method has, after a third of the cost, a better loss than `%s` after the cost of %.0f full trainings:\n", reference, all)
+	p.table([]string{"after a third", "games won", ""}, rows)
+}
+
 // realTimes are the numbers of trials after which methods are compared, as far as
 // all games have so many.
 func realTimes(records []play.Record) []int {
-	return slices.DeleteFunc([]int{15, 30, 60, 100}, func(n int) bool {
+	times := []int{15, 30, 60, 100}
+	if records[0].Suite == problem.LiveCurves {
+		times = []int{17, 50}
+	}
+	return slices.DeleteFunc(times, func(n int) bool {
 		return slices.ContainsFunc(records, func(r play.Record) bool { return r.Budget < n })
 	})
 }
@@ -154,12 +187,12 @@ func meanRanks(games []realGame, methods int, at float64) []float64 {
 	return out
 }
 
-// compared is method i with method k: the share of games that i wins, and the logarithm
-// of the multiple of trials, by family.
-func compared(games []realGame, i, k int, at float64) (wins, trials interval) {
+// compared is method i after some trials with method k after its own number of them: the
+// share of games that i wins, and the logarithm of the multiple of trials, by family.
+func compared(games []realGame, i, k int, at, itsAt float64) (wins, trials interval) {
 	won, logs := map[string][]float64{}, map[string][]float64{}
 	for _, g := range games {
-		mine, its := g.paths[i].After(at), g.paths[k].After(at)
+		mine, its := g.paths[i].After(at), g.paths[k].After(itsAt)
 		share := 0.5
 		switch {
 		case mine < its:
