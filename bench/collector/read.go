@@ -100,7 +100,7 @@ func parserPass(d data, text []byte) (points int, err error) {
 		return 0, err
 	}
 	skipper, _ := parser.(*parse.Text)
-	var samples []parse.Sample
+	var samples []collector.Point
 	for {
 		if skipper != nil && len(samples) == 0 { // as the sources do
 			text = text[skipper.Skip(text):]
@@ -130,7 +130,7 @@ func eventsPass(r io.ReaderAt) (points int, err error) {
 
 func lineParser(format string) (parse.Line, error) {
 	if format == "json" {
-		return parse.NewJSON(tags)
+		return parse.NewJSON(tags), nil
 	}
 	return parse.NewText(tags, nil)
 }

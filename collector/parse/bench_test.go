@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // corpus is what a kind of program prints, and who reads it.
@@ -79,7 +81,7 @@ func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // read parses a corpus, cut into lines as the sources cut it: a carriage return
 // ends a line too, and is looked for once and not in each line; lines without
 // samples are passed over.
-func (c corpus) read(t testing.TB, p Line, dst []Sample) int {
+func (c corpus) read(t testing.TB, p Line, dst []collector.Point) int {
 	n := 0
 	b := c.bytes
 	next := func(c byte, from int) int {
@@ -137,7 +139,7 @@ func BenchmarkLines(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(c.bytes)))
 			b.ReportAllocs()
-			p, dst := c.line(b), make([]Sample, 0, 16)
+			p, dst := c.line(b), make([]collector.Point, 0, 16)
 			for b.Loop() {
 				c.read(b, p, dst)
 			}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // CSV reads the records of one table of comma-separated values (RFC 4180). The
@@ -36,13 +38,7 @@ const (
 )
 
 // NewCSV returns a parser of the named metrics.
-func NewCSV(metrics []string) (*CSV, error) {
-	r, err := newRecord(metrics)
-	if err != nil {
-		return nil, err
-	}
-	return &CSV{record: r}, nil
-}
+func NewCSV(metrics []string) *CSV { return &CSV{record: newRecord(metrics)} }
 
 // Reset implements Line.
 func (c *CSV) Reset() {
@@ -70,7 +66,7 @@ func (c *CSV) Skip() { c.rows++ }
 
 // Parse implements Line; a line is a record, as CSVRecord cuts it. An empty one
 // is passed over.
-func (c *CSV) Parse(dst []Sample, record []byte) ([]Sample, error) {
+func (c *CSV) Parse(dst []collector.Point, record []byte) ([]collector.Point, error) {
 	c.split(record)
 	return c.row(dst), nil
 }
@@ -78,7 +74,7 @@ func (c *CSV) Parse(dst []Sample, record []byte) ([]Sample, error) {
 // ParseCut is Parse for a last record without a line end. Where it has fewer
 // cells than there are columns, it was cut off in its last cell, which is left
 // out.
-func (c *CSV) ParseCut(dst []Sample, record []byte) ([]Sample, error) {
+func (c *CSV) ParseCut(dst []collector.Point, record []byte) ([]collector.Point, error) {
 	if c.split(record); 0 < len(c.cells) && len(c.cells) < len(c.columns) {
 		c.cells = c.cells[:len(c.cells)-1]
 	}
@@ -100,7 +96,7 @@ func (c *CSV) split(record []byte) {
 }
 
 // row reads the cells.
-func (c *CSV) row(dst []Sample) []Sample {
+func (c *CSV) row(dst []collector.Point) []collector.Point {
 	if len(c.cells) == 0 {
 		return dst
 	}

@@ -11,15 +11,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 func newCSV(t testing.TB, metrics ...string) *CSV {
 	t.Helper()
-	p, err := NewCSV(metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return NewCSV(metrics)
 }
 
 // readTable reads a whole table; each sample is told as row:offset metric=value.
@@ -33,7 +31,7 @@ func readTable(t testing.TB, c *CSV, text string) []string {
 		if n == 0 {
 			record, n, parse = rest, len(rest), c.ParseCut
 		}
-		var samples []Sample
+		var samples []collector.Point
 		var err error
 		CheckMemory(t, len(record), func() { samples, err = parse(nil, record) })
 		if err != nil {
@@ -41,11 +39,11 @@ func readTable(t testing.TB, c *CSV, text string) []string {
 		}
 		checkSamples(t, string(record), samples)
 		for _, s := range samples {
-			line := fmt.Sprintf("%d:%d %s=%v", c.Rows()-1, s.Offset, s.Metric, s.Value)
+			line := fmt.Sprintf("%d:%d %s=%v", c.Rows()-1, s.Seq, s.Metric, s.Value)
 			if s.Text != "" {
 				line += " (" + s.Text + ")"
 			}
-			if s.Step != NoStep {
+			if s.Step != collector.NoStep {
 				line += fmt.Sprintf(" step %d", s.Step)
 			}
 			if !s.Time.IsZero() {

@@ -25,7 +25,7 @@ func NewLine(format string, metrics, filters []string) (Line, error) {
 	case FormatText:
 		return NewText(metrics, filters)
 	case FormatJSON:
-		return NewJSON(metrics)
+		return NewJSON(metrics), nil
 	case FormatLogfmt:
 		return NewLogfmt(metrics)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
@@ -123,7 +124,7 @@ func TestFrameworksAreReadAsTheDocumentationSays(t *testing.T) {
 				}
 				for _, s := range samples {
 					one := fmt.Sprintf("%s=%v", s.Metric, s.Value)
-					if s.Step != parse.NoStep {
+					if s.Step != collector.NoStep {
 						one += fmt.Sprintf("@%d", s.Step)
 					}
 					got = append(got, one)

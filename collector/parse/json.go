@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 const (
@@ -48,13 +50,7 @@ type JSON struct {
 var _ Line = (*JSON)(nil)
 
 // NewJSON returns a parser of the named metrics.
-func NewJSON(metrics []string) (*JSON, error) {
-	r, err := newRecord(metrics)
-	if err != nil {
-		return nil, err
-	}
-	return &JSON{record: r}, nil
-}
+func NewJSON(metrics []string) *JSON { return &JSON{record: newRecord(metrics)} }
 
 // NewAnyJSON returns a parser that takes every number, under its key or path
 // of keys, except times and steps. An object whose names take many times more
@@ -62,7 +58,7 @@ func NewJSON(metrics []string) (*JSON, error) {
 func NewAnyJSON() *JSON { return &JSON{any: true, record: record{epochs: newEpochs()}} }
 
 // Parse implements Line. On error nothing is appended.
-func (j *JSON) Parse(dst []Sample, line []byte) ([]Sample, error) {
+func (j *JSON) Parse(dst []collector.Point, line []byte) ([]collector.Point, error) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return dst, nil
 	}
@@ -71,7 +67,7 @@ func (j *JSON) Parse(dst []Sample, line []byte) ([]Sample, error) {
 
 // ParseAll reads an object or a list of objects, which may span lines. On error
 // nothing is appended.
-func (j *JSON) ParseAll(dst []Sample, text []byte) ([]Sample, error) {
+func (j *JSON) ParseAll(dst []collector.Point, text []byte) ([]collector.Point, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return dst, nil
 	}
@@ -80,7 +76,7 @@ func (j *JSON) ParseAll(dst []Sample, text []byte) ([]Sample, error) {
 	return j.parse(dst, text, true)
 }
 
-func (j *JSON) parse(dst []Sample, text []byte, list bool) ([]Sample, error) {
+func (j *JSON) parse(dst []collector.Point, text []byte, list bool) ([]collector.Point, error) {
 	whole, err := decoded(text)
 	out := dst
 	switch {
@@ -91,7 +87,7 @@ func (j *JSON) parse(dst []Sample, text []byte, list bool) ([]Sample, error) {
 			before := len(out)
 			out, err = j.object(out, one)
 			for i := range out[before:] {
-				out[before+i].Offset += before - len(dst)
+				out[before+i].Seq += int64(before - len(dst))
 			}
 			return err == nil
 		})
@@ -130,7 +126,7 @@ func decoded(text []byte) (gjson.Result, error) {
 }
 
 // object reads one object with its metrics, its step and its time.
-func (j *JSON) object(dst []Sample, object gjson.Result) ([]Sample, error) {
+func (j *JSON) object(dst []collector.Point, object gjson.Result) ([]collector.Point, error) {
 	if !object.IsObject() {
 		return dst, errors.New("no object")
 	}
@@ -188,7 +184,7 @@ func (j *JSON) value(path, text string, depth int) {
 		if _, n := scanNumber([]byte(text)); n == len(text) && !ok {
 			j.room -= len(path)
 			i, ok = len(j.record.found), j.room >= 0
-			j.record.index[path], j.record.found = i, append(j.record.found, Sample{})
+			j.record.index[path], j.record.found = i, append(j.record.found, collector.Point{})
 		}
 	}
 	if ok && text != "" {

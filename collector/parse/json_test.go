@@ -12,15 +12,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 func newJSON(t testing.TB, metrics ...string) *JSON {
 	t.Helper()
-	p, err := NewJSON(metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return NewJSON(metrics)
 }
 
 func TestJSON(t *testing.T) {
@@ -75,36 +73,36 @@ func TestJSON(t *testing.T) {
 
 func TestJSONStepAndTime(t *testing.T) {
 	tests := map[string]stepCase{
-		"neither":                        {`{"loss": 1}`, NoStep, time.Time{}},
+		"neither":                        {`{"loss": 1}`, collector.NoStep, time.Time{}},
 		"a step":                         {`{"step": 3, "loss": 1}`, 3, time.Time{}},
 		"an epoch after the value":       {`{"loss": 1, "epoch": 2}`, 2, time.Time{}},
 		"a step is finer than an epoch":  {`{"epoch": 2, "step": 40, "loss": 1}`, 40, time.Time{}},
 		"a global step is the finest":    {`{"step": 4, "global_step": 40, "loss": 1}`, 40, time.Time{}},
 		"a step in a string":             {`{"step": "3", "loss": 1}`, 3, time.Time{}},
-		"a step below the top":           {`{"x": {"step": 3}, "loss": 1}`, NoStep, time.Time{}},
-		"a fraction is no step":          {`{"epoch": 0.5, "loss": 1}`, NoStep, time.Time{}},
-		"a time in words":                {`{"timestamp": "2021-12-02T05:47:27.5Z", "loss": 1}`, NoStep, time.Unix(1638424047, 5e8)},
-		"seconds with a fraction":        {`{"timestamp": 1638422847.28721, "loss": 1}`, NoStep, time.Unix(1638422847, 287210000)},
-		"seconds with nine digits":       {`{"timestamp": 1638422847.123456789, "loss": 1}`, NoStep, time.Unix(1638422847, 123456789)},
-		"half a second is no nanosecond": {`{"timestamp": 1638422847.5, "loss": 1}`, NoStep, time.Unix(1638422847, 5e8)},
-		"whole seconds":                  {`{"timestamp": 1638422847, "loss": 1}`, NoStep, time.Unix(1638422847, 0)},
-		"seconds in a string":            {`{"timestamp": "1638422847.5", "loss": 1}`, NoStep, time.Unix(1638422847, 5e8)},
-		"seconds with an exponent":       {`{"timestamp": 1.5e9, "loss": 1}`, NoStep, time.Unix(1500000000, 0)},
-		"milliseconds":                   {`{"timestamp": 1638422847287, "loss": 1}`, NoStep, time.Unix(1638422847, 287e6)},
-		"milliseconds with a fraction":   {`{"timestamp": 1638422847287.123456, "loss": 1}`, NoStep, time.Unix(1638422847, 287123456)},
-		"microseconds":                   {`{"timestamp": 1638422847287123, "loss": 1}`, NoStep, time.Unix(1638422847, 287123000)},
-		"nanoseconds":                    {`{"timestamp": 1638422847287123456, "loss": 1}`, NoStep, time.Unix(1638422847, 287123456)},
-		"milliseconds with an exponent":  {`{"timestamp": 1.638422847287e+12, "loss": 1}`, NoStep, time.Unix(1638422847, 287e6)},
-		"a second of 1970":               {`{"timestamp": 12.25, "loss": 1}`, NoStep, time.Unix(12, 25e7)},
-		"before 1970":                    {`{"timestamp": -1.25, "loss": 1}`, NoStep, time.Unix(-2, 75e7)},
-		"too many digits":                {`{"timestamp": 163842284728712345678, "loss": 1}`, NoStep, time.Time{}},
-		"time in place of timestamp":     {`{"time": "2021-12-02T05:47:27.5Z", "loss": 1}`, NoStep, time.Unix(1638424047, 5e8)},
-		"ts with the digits of a time":   {`{"ts": 1638422847.5, "loss": 1}`, NoStep, time.Unix(1638422847, 5e8)},
-		"a time that was needed":         {`{"time": 12.5, "loss": 1}`, NoStep, time.Time{}},
-		"timestamp is surer than time":   {`{"timestamp": 1, "time": "2021-12-02T05:47:27.5Z", "loss": 1}`, NoStep, time.Unix(1, 0)},
+		"a step below the top":           {`{"x": {"step": 3}, "loss": 1}`, collector.NoStep, time.Time{}},
+		"a fraction is no step":          {`{"epoch": 0.5, "loss": 1}`, collector.NoStep, time.Time{}},
+		"a time in words":                {`{"timestamp": "2021-12-02T05:47:27.5Z", "loss": 1}`, collector.NoStep, time.Unix(1638424047, 5e8)},
+		"seconds with a fraction":        {`{"timestamp": 1638422847.28721, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 287210000)},
+		"seconds with nine digits":       {`{"timestamp": 1638422847.123456789, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 123456789)},
+		"half a second is no nanosecond": {`{"timestamp": 1638422847.5, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 5e8)},
+		"whole seconds":                  {`{"timestamp": 1638422847, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 0)},
+		"seconds in a string":            {`{"timestamp": "1638422847.5", "loss": 1}`, collector.NoStep, time.Unix(1638422847, 5e8)},
+		"seconds with an exponent":       {`{"timestamp": 1.5e9, "loss": 1}`, collector.NoStep, time.Unix(1500000000, 0)},
+		"milliseconds":                   {`{"timestamp": 1638422847287, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 287e6)},
+		"milliseconds with a fraction":   {`{"timestamp": 1638422847287.123456, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 287123456)},
+		"microseconds":                   {`{"timestamp": 1638422847287123, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 287123000)},
+		"nanoseconds":                    {`{"timestamp": 1638422847287123456, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 287123456)},
+		"milliseconds with an exponent":  {`{"timestamp": 1.638422847287e+12, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 287e6)},
+		"a second of 1970":               {`{"timestamp": 12.25, "loss": 1}`, collector.NoStep, time.Unix(12, 25e7)},
+		"before 1970":                    {`{"timestamp": -1.25, "loss": 1}`, collector.NoStep, time.Unix(-2, 75e7)},
+		"too many digits":                {`{"timestamp": 163842284728712345678, "loss": 1}`, collector.NoStep, time.Time{}},
+		"time in place of timestamp":     {`{"time": "2021-12-02T05:47:27.5Z", "loss": 1}`, collector.NoStep, time.Unix(1638424047, 5e8)},
+		"ts with the digits of a time":   {`{"ts": 1638422847.5, "loss": 1}`, collector.NoStep, time.Unix(1638422847, 5e8)},
+		"a time that was needed":         {`{"time": 12.5, "loss": 1}`, collector.NoStep, time.Time{}},
+		"timestamp is surer than time":   {`{"timestamp": 1, "time": "2021-12-02T05:47:27.5Z", "loss": 1}`, collector.NoStep, time.Unix(1, 0)},
 		"the last of two steps":          {`{"step": 1, "step": 2, "loss": 1}`, 2, time.Time{}},
 		"iter":                           {`{"iter": 7, "epoch": 1, "loss": 1}`, 7, time.Time{}},
-		"a time that is none":            {`{"timestamp": "noon", "loss": 1}`, NoStep, time.Time{}},
+		"a time that is none":            {`{"timestamp": "noon", "loss": 1}`, collector.NoStep, time.Time{}},
 	}
 	checkStepsAndTimes(t, func(t testing.TB) Line { return newJSON(t, "loss") }, tests)
 }
@@ -131,7 +129,7 @@ func TestParseAllTakesEveryNumber(t *testing.T) {
 		})
 	}
 	samples, err := NewAnyJSON().ParseAll(nil, []byte(`[{"loss": 1, "step": 1}, {"loss": 2}]`))
-	if err != nil || samples[0].Step != 1 || samples[1].Step != NoStep {
+	if err != nil || samples[0].Step != 1 || samples[1].Step != collector.NoStep {
 		t.Errorf("each object has its own step: got %+v, error %v", samples, err)
 	}
 }
@@ -181,7 +179,7 @@ func slowJSON(t *testing.T, line string, names ...string) map[string]any {
 
 func checkJSON(t *testing.T, p *JSON, line string) {
 	t.Helper()
-	var samples []Sample
+	var samples []collector.Point
 	var err error
 	CheckMemory(t, len(line), func() { samples, err = p.Parse(nil, []byte(line)) })
 	CheckHeld(t, p)
@@ -247,7 +245,7 @@ func FuzzJSON(f *testing.F) {
 	p, all := newJSON(f, "loss", "a.b"), NewAnyJSON()
 	f.Fuzz(func(t *testing.T, line string) {
 		checkJSON(t, p, line)
-		var samples []Sample
+		var samples []collector.Point
 		var err error
 		CheckMemory(t, len(line), func() { samples, err = all.ParseAll(nil, []byte(line)) })
 		CheckHeld(t, all)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // got is the part of a sample that most tests speak of.
@@ -17,10 +19,10 @@ type got struct {
 	Offset int
 }
 
-func brief(samples []Sample) []got {
+func brief(samples []collector.Point) []got {
 	var out []got
 	for _, s := range samples {
-		out = append(out, got{s.Metric, s.Value, s.Text, s.Offset})
+		out = append(out, got{s.Metric, s.Value, s.Text, int(s.Seq)})
 	}
 	return out
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // Logfmt reads lines of key=value pairs parted by spaces, such as
@@ -27,10 +29,7 @@ var _ Line = (*Logfmt)(nil)
 // NewLogfmt returns a parser of the named metrics. Its error names one that no
 // line can hold.
 func NewLogfmt(metrics []string) (*Logfmt, error) {
-	r, err := newRecord(metrics)
-	if err != nil {
-		return nil, err
-	}
+	r := newRecord(metrics)
 	for name := range r.index {
 		if strings.IndexFunc(name, func(c rune) bool { return endsKey(byte(min(c, 0x7f))) }) >= 0 {
 			return nil, fmt.Errorf("the metric %q cannot be a key of logfmt: a key has no spaces, '=' or '\"'", name)
@@ -43,7 +42,7 @@ func NewLogfmt(metrics []string) (*Logfmt, error) {
 func endsKey(c byte) bool { return c <= ' ' || c == '=' || c == '"' }
 
 // Parse implements Line.
-func (l *Logfmt) Parse(dst []Sample, line []byte) ([]Sample, error) {
+func (l *Logfmt) Parse(dst []collector.Point, line []byte) ([]collector.Point, error) {
 	l.record.begin()
 	var err error
 	for len(line) > 0 {

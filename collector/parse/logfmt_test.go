@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 func newLogfmt(t testing.TB, metrics ...string) *Logfmt {
@@ -52,24 +54,24 @@ func TestLogfmt(t *testing.T) {
 func TestLogfmtStepAndTime(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 5e8, time.UTC)
 	tests := map[string]stepCase{
-		"neither":                {"loss=1", NoStep, time.Time{}},
+		"neither":                {"loss=1", collector.NoStep, time.Time{}},
 		"a step after the value": {"loss=1 epoch=2 step=40", 40, time.Time{}},
 		"a global step":          {"global_step=1,000 step=4 loss=1", 1000, time.Time{}},
 		"a quoted step":          {`step="7" loss=1`, 7, time.Time{}},
-		"a duration is no step":  {"step=7ms loss=1", NoStep, time.Time{}},
-		"ts":                     {"ts=2026-03-04T05:06:07.5Z loss=1", NoStep, at},
-		"a quoted time":          {`time="2026-03-04 05:06:07.5+00:00" loss=1`, NoStep, at},
-		"timestamp":              {"timestamp=1772600767.5 loss=1", NoStep, at},
-		"ts since 1970":          {"ts=1772600767500 loss=1", NoStep, at},
-		"a time that was needed": {"time=12.5 loss=1", NoStep, time.Time{}},
-		"timestamp is surer":     {"timestamp=1772600767.5 ts=2025-03-04T05:06:07Z loss=1", NoStep, at},
+		"a duration is no step":  {"step=7ms loss=1", collector.NoStep, time.Time{}},
+		"ts":                     {"ts=2026-03-04T05:06:07.5Z loss=1", collector.NoStep, at},
+		"a quoted time":          {`time="2026-03-04 05:06:07.5+00:00" loss=1`, collector.NoStep, at},
+		"timestamp":              {"timestamp=1772600767.5 loss=1", collector.NoStep, at},
+		"ts since 1970":          {"ts=1772600767500 loss=1", collector.NoStep, at},
+		"a time that was needed": {"time=12.5 loss=1", collector.NoStep, time.Time{}},
+		"timestamp is surer":     {"timestamp=1772600767.5 ts=2025-03-04T05:06:07Z loss=1", collector.NoStep, at},
 		"the last of two steps":  {"step=1 step=2 loss=1", 2, time.Time{}},
 	}
 	checkStepsAndTimes(t, func(t testing.TB) Line { return newLogfmt(t, "loss") }, tests)
 }
 
 func TestLogfmtRefusesNamesThatAreNoKeys(t *testing.T) {
-	for _, name := range []string{"", "val loss", "a=b", `a"b`, "a\tb"} {
+	for _, name := range []string{"val loss", "a=b", `a"b`, "a\tb"} {
 		if _, err := NewLogfmt([]string{name}); err == nil {
 			t.Errorf("%q is accepted", name)
 		}
@@ -114,7 +116,7 @@ func checkLogfmt(t *testing.T, line string) {
 	checkSamples(t, line, samples)
 	want := slowLogfmt(line)
 	for _, name := range []string{"loss", "a"} {
-		var found *Sample
+		var found *collector.Point
 		for i := range samples {
 			if samples[i].Metric == name {
 				found = &samples[i]

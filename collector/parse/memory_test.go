@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // What one call may allocate: so many times the input, since a value of a few
@@ -63,7 +65,7 @@ func CheckHeld(t testing.TB, parser any) {
 }
 
 // checkedParse reads a line, whose errors do not matter, in little memory.
-func checkedParse(t testing.TB, p Line, line string) (samples []Sample) {
+func checkedParse(t testing.TB, p Line, line string) (samples []collector.Point) {
 	t.Helper()
 	CheckMemory(t, len(line), func() { samples, _ = p.Parse(nil, []byte(line)) })
 	CheckHeld(t, p)

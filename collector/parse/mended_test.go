@@ -3,6 +3,8 @@ package parse
 import (
 	"testing"
 	"time"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // What was once read wrongly, or in silence.
@@ -54,15 +56,15 @@ func TestDurationsAndRatesAreNoSteps(t *testing.T) {
 		"a rate without a unit":        {"epoch=3 loss=0.5 time/step=12", 3, time.Time{}},
 		"milliseconds for each step":   {"epoch=3 loss=0.5 ms/step: 12", 3, time.Time{}},
 		"a duration after a space":     {"epoch=3 loss=0.5 step: 12 ms", 3, time.Time{}},
-		"seconds in words":             {"step 12.5 seconds loss=0.5", NoStep, time.Time{}},
+		"seconds in words":             {"step 12.5 seconds loss=0.5", collector.NoStep, time.Time{}},
 		"a name that is like a unit":   {"step 12 s=3 loss=0.5", 12, time.Time{}},
 		"a path":                       {"train/step=12 loss=0.5", 12, time.Time{}},
 		"LightGBM's and XGBoost's":     {"[10]\tloss=0.5", 10, time.Time{}},
 		"CatBoost's":                   {"10:\tloss=0.5", 10, time.Time{}},
 		"a word is better":             {"[10]\tstep=7 loss=0.5", 7, time.Time{}},
-		"a time in brackets is none":   {"[1772600767]\tloss=0.5", NoStep, time.Unix(1772600767, 0)},
-		"brackets before a space":      {"[10] loss=0.5", NoStep, time.Time{}},
-		"a count that is no iteration": {"[10:\tloss=0.5", NoStep, time.Time{}},
+		"a time in brackets is none":   {"[1772600767]\tloss=0.5", collector.NoStep, time.Unix(1772600767, 0)},
+		"brackets before a space":      {"[10] loss=0.5", collector.NoStep, time.Time{}},
+		"a count that is no iteration": {"[10:\tloss=0.5", collector.NoStep, time.Time{}},
 	}
 	checkStepsAndTimes(t, func(t testing.TB) Line { return newText(t, []string{"loss"}, nil) }, tests)
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // maxText bounds the text that is kept of one value, in bytes.
@@ -105,12 +107,12 @@ func wholeNumber(text []byte) (v float64, ok bool) {
 }
 
 // wholeSample reads a whole text as a value, NaN if it is not a number.
-func wholeSample(metric string, text []byte) Sample {
+func wholeSample(metric string, text []byte) collector.Point {
 	v, ok := wholeNumber(text)
 	if !ok {
-		return Sample{Metric: metric, Value: math.NaN(), Text: kept(text), Step: NoStep}
+		return collector.Point{Metric: metric, Value: math.NaN(), Text: kept(text), Step: collector.NoStep}
 	}
-	return Sample{Metric: metric, Value: v, Text: textOf(text, v), Step: NoStep}
+	return collector.Point{Metric: metric, Value: v, Text: textOf(text, v), Step: collector.NoStep}
 }
 
 // textOf returns what to keep of the text of a number: nothing if it is the

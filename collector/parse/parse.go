@@ -4,79 +4,54 @@
 package parse
 
 import (
-	"errors"
 	"slices"
 	"time"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
-// NoStep is the Step of a sample whose line states none.
-const NoStep int64 = -1
-
-// Sample is one value of one metric, as found in one line.
-type Sample struct {
-	// Metric is the wanted name that was matched.
-	Metric string
-	// Value is the number. It is NaN when Text is not a number.
-	Value float64
-	// Text is what was written, when that differs from the shortest form of
-	// Value. Empty otherwise.
-	Text string
-	// Step is the step, epoch or iteration that the line states, or NoStep.
-	Step int64
-	// Time is the time that the line states, or the zero time.
-	Time time.Time
-	// Offset tells the samples of a line apart: it grows from sample to sample and
-	// is less than the line's length. It is the place of the name in text (without
-	// escape sequences), and a number from 0 on in other formats.
-	Offset int
-}
-
 // Line reads one line. Implementations may be used by one goroutine at a time.
+//
+// Samples are points without a Source, whose Time is zero where the line states none.
+// Their Seq tells those of a line apart: it grows from sample to sample and is less
+// than the line's length. It is the place of the name in text (without escape
+// sequences), and a number from 0 on in other formats.
 type Line interface {
 	// Parse appends the samples of a line (without its end-of-line bytes) to
-	// dst, in order of Offset. A line without samples is not an error; a line
+	// dst, in order of Seq. A line without samples is not an error; a line
 	// that should have held one but cannot be read is. Samples found in a line
 	// that also gives an error are returned with it. The returned samples do
 	// not refer to line.
-	Parse(dst []Sample, line []byte) ([]Sample, error)
+	Parse(dst []collector.Point, line []byte) ([]collector.Point, error)
 	// Reset forgets what is remembered of earlier lines (an epoch, the columns of a
 	// table). It is called at the beginning of a text.
 	Reset()
 }
 
-// wanted returns the metrics without repeats.
-func wanted(metrics []string) ([]string, error) {
-	if len(metrics) == 0 {
-		return nil, errors.New("no metric is named")
-	}
-	if slices.Contains(metrics, "") {
-		return nil, errors.New("a metric has an empty name")
-	}
+// wanted returns the metrics without repeats. One without a name is never found.
+func wanted(metrics []string) []string {
 	names := slices.Sorted(slices.Values(metrics))
-	return slices.Compact(names), nil
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
 }
 
 // record collects the samples of one line in which a name has one value: the
 // last that the line states.
 type record struct {
-	index map[string]int // of the names
-	found []Sample       // by index; those without a metric were not found
+	index map[string]int    // of the names
+	found []collector.Point // by index; those without a metric were not found
 	steps stepFinder
 	time  stamp
 	epochs
 }
 
 // newRecord returns a record of the named metrics.
-func newRecord(metrics []string) (record, error) {
-	names, err := wanted(metrics)
-	if err != nil {
-		return record{}, err
-	}
-	r := record{index: make(map[string]int, len(names)), found: make([]Sample, len(names)), epochs: newEpochs()}
+func newRecord(metrics []string) record {
+	names := wanted(metrics)
+	r := record{index: make(map[string]int, len(names)), found: make([]collector.Point, len(names)), epochs: newEpochs()}
 	for i, n := range names {
 		r.index[n] = i
 	}
-	return r, nil
+	return r
 }
 
 // begin starts the next line.
@@ -92,7 +67,7 @@ func (r *record) key(name, value string) (reserved bool) {
 		return r.time.offer(name, value)
 	}
 	rank := rankOf([]byte(name))
-	if rank == epochRank && r.steps.epoch == NoStep {
+	if rank == epochRank && r.steps.epoch == collector.NoStep {
 		r.steps.epoch = wholeStep(value)
 	}
 	if rank <= r.steps.rank && rank != noRank {
@@ -102,18 +77,18 @@ func (r *record) key(name, value string) (reserved bool) {
 }
 
 // end appends what was found.
-func (r *record) end(dst []Sample) []Sample {
-	offset, step := 0, NoStep
+func (r *record) end(dst []collector.Point) []collector.Point {
+	seq, step := int64(0), collector.NoStep
 	for _, s := range r.found {
 		if s.Metric == "" {
 			continue
 		}
-		if offset == 0 {
+		if seq == 0 {
 			step = r.epochs.step(&r.steps)
 		}
-		s.Step, s.Time, s.Offset = step, r.time.at, offset
+		s.Step, s.Time, s.Seq = step, r.time.at, seq
 		dst = append(dst, s)
-		offset++
+		seq++
 	}
 	return dst
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // stepNames are the names of a step, the best first, with their ranks: where a
@@ -61,7 +63,7 @@ const maxStep int64 = 1 << 53
 // Step returns v as a step, if it is one: a whole number from 0 to 2^53.
 func Step(v float64) (int64, bool) {
 	if !(v >= 0 && v <= float64(maxStep)) || v != float64(int64(v)) {
-		return NoStep, false
+		return collector.NoStep, false
 	}
 	return int64(v), true
 }
@@ -76,11 +78,13 @@ type stepFinder struct {
 	total int64 // after the step and a slash, or 0
 }
 
-func newStepFinder() stepFinder { return stepFinder{step: NoStep, rank: noRank, epoch: NoStep} }
+func newStepFinder() stepFinder {
+	return stepFinder{step: collector.NoStep, rank: noRank, epoch: collector.NoStep}
+}
 
 // set takes a value if it is a step.
 func (f *stepFinder) set(rank int, value string) {
-	if step := wholeStep(value); step != NoStep {
+	if step := wholeStep(value); step != collector.NoStep {
 		f.step, f.rank = step, rank
 	}
 }
@@ -90,7 +94,7 @@ func wholeStep(text string) int64 {
 	if step, n := scanStep([]byte(text)); n > 0 && n == len(text) {
 		return step
 	}
-	return NoStep
+	return collector.NoStep
 }
 
 // inText looks for steps in a line: a name that is a word of its own, then at
@@ -149,7 +153,7 @@ func (f *stepFinder) numberAt(line []byte, at int) {
 	if rank == noRank || isRate(line[:begin]) || hasUnit(line[at:]) {
 		return
 	}
-	if rank == epochRank && f.epoch == NoStep {
+	if rank == epochRank && f.epoch == collector.NoStep {
 		f.epoch, _ = scanStep(line[at:])
 	}
 	if rank > f.rank || rank == f.rank && (f.sign || !sign) {
@@ -177,7 +181,9 @@ type epochs struct {
 	within  withinEpochs
 }
 
-func newEpochs() epochs { return epochs{heading: NoStep, within: withinEpochs{epoch: NoStep}} }
+func newEpochs() epochs {
+	return epochs{heading: collector.NoStep, within: withinEpochs{epoch: collector.NoStep}}
+}
 
 // step returns the step of a line with samples that says what f has found.
 func (e *epochs) step(f *stepFinder) int64 {
@@ -189,7 +195,7 @@ func (e *epochs) step(f *stepFinder) int64 {
 		}
 	case stepRank, iterationRank:
 		epoch := f.epoch
-		if epoch == NoStep {
+		if epoch == collector.NoStep {
 			epoch = e.heading
 		}
 		return e.within.step(epoch, f.step, f.total)
@@ -211,9 +217,9 @@ type withinEpochs struct {
 
 func (w *withinEpochs) step(epoch, step, total int64) int64 {
 	switch {
-	case epoch == NoStep:
+	case epoch == collector.NoStep:
 		return w.base + step
-	case w.epoch == NoStep || epoch < w.epoch:
+	case w.epoch == collector.NoStep || epoch < w.epoch:
 		w.base = 0
 		if step <= total && epoch > 1 {
 			w.base = product(epoch-1, total)
@@ -283,7 +289,7 @@ func scanStep(b []byte) (step int64, n int) {
 	}
 	value, n := scanNumber(b)
 	if n == 0 || !isDigit(b[0]) {
-		return NoStep, 0
+		return collector.NoStep, 0
 	}
 	if n < len(b) {
 		switch b[n] {
@@ -298,11 +304,11 @@ func scanStep(b []byte) (step int64, n int) {
 		}
 	}
 	if n < len(b) && (isWord(b[n]) || b[n] == '%') {
-		return NoStep, 0
+		return collector.NoStep, 0
 	}
 	step, ok := Step(value)
 	if !ok {
-		return NoStep, 0
+		return collector.NoStep, 0
 	}
 	return step, n
 }
@@ -323,7 +329,7 @@ func heading(line []byte) (epoch int64, ok bool) {
 	line = bytes.TrimLeft(line, headingFrame)
 	name := line[:min(len(line), len("epoch"))]
 	if len(line) > maxHeading || !foldEqual(name, "epoch") || slices.ContainsFunc(line[len(name):], isNoFrame) {
-		return NoStep, false
+		return collector.NoStep, false
 	}
 	steps := newStepFinder()
 	steps.inText(line)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // Text reads lines such as `epoch=3 loss=0.25 accuracy = 9.1e-1`.
@@ -59,10 +61,7 @@ var _ Line = (*Text)(nil)
 // NewText returns a parser of the named metrics. Its error says which filter
 // cannot be used and why.
 func NewText(metrics, filters []string) (*Text, error) {
-	names, err := wanted(metrics)
-	if err != nil {
-		return nil, err
-	}
+	names := wanted(metrics)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	t := &Text{names: names, epochs: newEpochs()}
 	for _, n := range names {
@@ -83,7 +82,7 @@ func NewText(metrics, filters []string) (*Text, error) {
 func (t *Text) Reset() { t.epochs = newEpochs() }
 
 // Parse implements Line.
-func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
+func (t *Text) Parse(dst []collector.Point, line []byte) ([]collector.Point, error) {
 	if bytes.IndexByte(line, escape) >= 0 {
 		line = escapes.ReplaceAll(line, nil)
 	}
@@ -110,7 +109,7 @@ func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 }
 
 // assignments finds name=value.
-func (t *Text) assignments(dst []Sample, line []byte) (_ []Sample, err error) {
+func (t *Text) assignments(dst []collector.Point, line []byte) (_ []collector.Point, err error) {
 	for next := 0; ; {
 		k := bytes.IndexByte(line[next:], '=')
 		if k < 0 {
@@ -127,7 +126,7 @@ func (t *Text) assignments(dst []Sample, line []byte) (_ []Sample, err error) {
 		case !ok && err == nil:
 			err = fmt.Errorf("the value %q of %s is ambiguous: write it with a decimal point and without commas, or capture it with a filter", rest[:min(n, 40)], name)
 		case ok && n > 0:
-			dst = append(dst, Sample{Metric: name, Value: v, Text: textOf(rest[:n], v), Offset: at})
+			dst = append(dst, collector.Point{Metric: name, Value: v, Text: textOf(rest[:n], v), Seq: int64(at)})
 			next = len(line) - len(rest) + n
 		}
 	}

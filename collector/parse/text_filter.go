@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // newFilter reads a user's regular expression.
@@ -22,7 +24,7 @@ func newFilter(expression string) (*regexp.Regexp, error) {
 
 // filtered applies the user's filters. A capture without the exponent that follows
 // it is an error, since it would be another number.
-func (t *Text) filtered(dst []Sample, line []byte) (_ []Sample, err error) {
+func (t *Text) filtered(dst []collector.Point, line []byte) (_ []collector.Point, err error) {
 	if !slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(line, []byte(n)) }) {
 		return dst, nil
 	}
@@ -42,26 +44,26 @@ func (t *Text) filtered(dst []Sample, line []byte) (_ []Sample, err error) {
 				continue
 			}
 			s := wholeSample(t.names[k], value)
-			s.Offset = m[2]
+			s.Seq = int64(m[2])
 			dst = append(dst, s)
 		}
 	}
 	return distinct(dst, start), err
 }
 
-// distinct orders dst[start:] by offset, drops what two filters found alike,
-// and moves those that share an offset apart.
-func distinct(dst []Sample, start int) []Sample {
+// distinct orders dst[start:] by Seq, drops what two filters found alike,
+// and moves those that share one apart.
+func distinct(dst []collector.Point, start int) []collector.Point {
 	found := dst[start:]
 	if len(found) < 2 {
 		return dst
 	}
-	slices.SortStableFunc(found, func(a, b Sample) int { return cmp.Compare(a.Offset, b.Offset) })
-	found = slices.CompactFunc(found, func(a, b Sample) bool {
-		return a.Offset == b.Offset && a.Metric == b.Metric && a.Text == b.Text && (a.Value == b.Value || a.Text != "")
+	slices.SortStableFunc(found, func(a, b collector.Point) int { return cmp.Compare(a.Seq, b.Seq) })
+	found = slices.CompactFunc(found, func(a, b collector.Point) bool {
+		return a.Seq == b.Seq && a.Metric == b.Metric && a.Text == b.Text && (a.Value == b.Value || a.Text != "")
 	})
 	for i := 1; i < len(found); i++ {
-		found[i].Offset = max(found[i].Offset, found[i-1].Offset+1)
+		found[i].Seq = max(found[i].Seq, found[i-1].Seq+1)
 	}
 	return dst[:start+len(found)]
 }

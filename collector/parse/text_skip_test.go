@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 func TestTextSkips(t *testing.T) {
@@ -41,7 +43,7 @@ func TestTextSkips(t *testing.T) {
 }
 
 // samplesOf reads a text without carriage returns, with Skip or without.
-func samplesOf(p *Text, text string, skip bool) (all []Sample, errors int) {
+func samplesOf(p *Text, text string, skip bool) (all []collector.Point, errors int) {
 	p.Reset()
 	for len(text) > 0 {
 		if skip {

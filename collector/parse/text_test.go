@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 func newText(t testing.TB, metrics, filters []string) *Text {
@@ -101,8 +103,6 @@ func TestTextRefusesWhatCannotWork(t *testing.T) {
 		metrics, filters []string
 		want             string
 	}{
-		"no metric":               {want: "no metric"},
-		"an empty name":           {metrics: []string{""}, want: "empty name"},
 		"a filter with one group": {metrics: []string{"a"}, filters: []string{`(\w+)`}, want: "has 1 groups"},
 		"a filter that is broken": {metrics: []string{"a"}, filters: []string{`(`}, want: "missing closing"},
 	}
@@ -135,15 +135,15 @@ func TestTextOfKeepsOnlyWhatDiffers(t *testing.T) {
 }
 
 // checkSamples checks what holds for the samples of any line.
-func checkSamples(t testing.TB, line string, samples []Sample) {
+func checkSamples(t testing.TB, line string, samples []collector.Point) {
 	t.Helper()
-	last := -1
+	last := int64(-1)
 	for _, s := range samples {
-		if s.Offset <= last || s.Offset > len(line) {
-			t.Fatalf("%q: offset %d after %d", line, s.Offset, last)
+		if s.Seq <= last || s.Seq > int64(len(line)) {
+			t.Fatalf("%q: offset %d after %d", line, s.Seq, last)
 		}
-		last = s.Offset
-		if s.Metric == "" || s.Step < NoStep || len(s.Text) > maxText {
+		last = s.Seq
+		if s.Metric == "" || s.Step < collector.NoStep || len(s.Text) > maxText {
 			t.Fatalf("%q: sample %+v", line, s)
 		}
 		if v, err := strconv.ParseFloat(strings.ReplaceAll(s.Text, ",", ""), 64); s.Text != "" && err == nil && v != s.Value && !math.IsNaN(s.Value) && len(s.Text) < maxText {

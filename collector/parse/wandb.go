@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // The framing of a W&B transaction log (run-<id>.wandb) is that of LevelDB's log:
@@ -59,16 +61,12 @@ type Wandb struct {
 // NewWandb returns a reader of the named metrics. It needs 32 KiB, and about
 // 30 MiB while it reads a record of 8 MiB with 65,536 values, which are the most
 // that it takes.
-func NewWandb(metrics []string) (*Wandb, error) {
-	names, err := wanted(metrics)
-	if err != nil {
-		return nil, err
-	}
+func NewWandb(metrics []string) *Wandb {
 	w := &Wandb{names: map[string]bool{}, block: make([]byte, wandbBlock)}
-	for _, n := range names {
+	for _, n := range wanted(metrics) {
 		w.names[n] = true
 	}
-	return w, nil
+	return w
 }
 
 // NewAnyWandb returns a reader of all metrics whose names have at most 1024
@@ -81,7 +79,7 @@ func WandbNames(r io.ReaderAt, most int) []string {
 	names, reader := []string{}, NewAnyWandb()
 	known := map[string]bool{}
 	for offset := int64(0); len(names) < most; {
-		next, err := reader.Read(r, offset, true, func(s Sample) bool {
+		next, err := reader.Read(r, offset, true, func(s collector.Point) bool {
 			if !known[s.Metric] {
 				known[s.Metric] = true
 				names = append(names, s.Metric)
@@ -98,7 +96,7 @@ func WandbNames(r io.ReaderAt, most int) []string {
 
 // Read reads the complete records of r from offset on, which must be 0 or what
 // an earlier call returned, and calls emit for each sample until emit returns
-// false. It returns the offset to go on from. Offset of a sample is a place in
+// false. It returns the offset to go on from. Seq of a sample is a place in
 // the file, inside of its record.
 //
 // Records that are not complete yet are no error: call again when the file has
@@ -106,7 +104,7 @@ func WandbNames(r io.ReaderAt, most int) []string {
 // the caller may go on at next, which is the next block. ended says that the
 // writer will not write any more; then damage in its last block is reported too.
 // After ErrNotWandb there is nothing to go on with.
-func (w *Wandb) Read(r io.ReaderAt, offset int64, ended bool, emit func(Sample) bool) (next int64, err error) {
+func (w *Wandb) Read(r io.ReaderAt, offset int64, ended bool, emit func(collector.Point) bool) (next int64, err error) {
 	c := &wandbCursor{w: w, r: r, ended: ended, at: offset, start: offset}
 	defer func() {
 		if cap(w.record) > wandbBlock { // what a large record needed

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // The names that W&B itself gives to what it logs begin with an underscore.
@@ -20,8 +22,8 @@ const maxWandbText = 4096
 var errWandbValues = fmt.Errorf("it has more than %d values", maxWandbValues)
 
 // history yields the samples of the record at hand, which lies at start.
-func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error) {
-	var out []Sample
+func (w *Wandb) history(start int64, emit func(collector.Point) bool) (ok bool, err error) {
+	var out []collector.Point
 	m := message{rest: w.record}
 	for m.next() {
 		if m.key == 2<<3|wireBytes {
@@ -42,8 +44,8 @@ func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error
 }
 
 // historyRecord reads HistoryRecord{1 repeated item, 2 step{1 num}}.
-func (w *Wandb) historyRecord(out []Sample, start int64, record []byte) ([]Sample, error) {
-	first, step, at := len(out), NoStep, time.Time{}
+func (w *Wandb) historyRecord(out []collector.Point, start int64, record []byte) ([]collector.Point, error) {
+	first, step, at := len(out), collector.NoStep, time.Time{}
 	m := message{rest: record}
 	for m.next() {
 		switch m.key {
@@ -61,7 +63,7 @@ func (w *Wandb) historyRecord(out []Sample, start int64, record []byte) ([]Sampl
 				at, _ = since1970(string(value))
 			default:
 				if s, ok := w.sample(name, value); ok {
-					s.Offset = int(start + m.begins(record))
+					s.Seq = start + m.begins(record)
 					out = append(out, s)
 				}
 			}
@@ -69,7 +71,7 @@ func (w *Wandb) historyRecord(out []Sample, start int64, record []byte) ([]Sampl
 				return nil, errWandbValues
 			}
 		case 2<<3 | wireBytes:
-			if step == NoStep {
+			if step == collector.NoStep {
 				step = stepNumber(m.bytes)
 			}
 		}
@@ -86,11 +88,11 @@ func stepNumber(b []byte) int64 {
 	m := message{rest: b}
 	for m.next() {
 		if m.key == 1<<3|wireVarint {
-			step = max(int64(m.value), NoStep)
+			step = max(int64(m.value), collector.NoStep)
 		}
 	}
 	if m.err != nil {
-		return NoStep
+		return collector.NoStep
 	}
 	return step
 }
@@ -119,7 +121,7 @@ func wandbItem(b []byte) (name string, value []byte, err error) {
 
 // sample reads a value that is a number, or a string; ok is false for others, and for
 // a metric that is not wanted.
-func (w *Wandb) sample(name string, value []byte) (s Sample, ok bool) {
+func (w *Wandb) sample(name string, value []byte) (s collector.Point, ok bool) {
 	wanted := w.names[name]
 	if w.names == nil {
 		wanted = name != "" && name[0] != '_' && len(name) <= maxWandbName

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
@@ -97,14 +98,14 @@ type wandbRead struct {
 func readWandb(t *testing.T, w *parse.Wandb, file []byte, offset int64, ended bool) (wandbRead, int64) {
 	t.Helper()
 	var got wandbRead
-	last := -1
+	last := int64(-1)
 	for {
 		before := offset
-		next, err := w.Read(bytes.NewReader(file), offset, ended, func(s parse.Sample) bool {
-			if s.Offset <= last || s.Offset < int(before) || s.Offset >= len(file) {
-				t.Fatalf("a sample at %d after one at %d, of records from %d in %d bytes", s.Offset, last, before, len(file))
+		next, err := w.Read(bytes.NewReader(file), offset, ended, func(s collector.Point) bool {
+			if s.Seq <= last || s.Seq < before || s.Seq >= int64(len(file)) {
+				t.Fatalf("a sample at %d after one at %d, of records from %d in %d bytes", s.Seq, last, before, len(file))
 			}
-			last = s.Offset
+			last = s.Seq
 			got.Points = append(got.Points, fmt.Sprintf("%s=%v at %d", s.Metric, s.Value, s.Step))
 			return true
 		})
@@ -124,11 +125,7 @@ func readWandb(t *testing.T, w *parse.Wandb, file []byte, offset int64, ended bo
 
 func wandbReader(t testing.TB, metrics ...string) *parse.Wandb {
 	t.Helper()
-	w, err := parse.NewWandb(metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return parse.NewWandb(metrics)
 }
 
 func TestWandb(t *testing.T) {
@@ -195,8 +192,8 @@ func TestWandb(t *testing.T) {
 func TestWandbTellsTimes(t *testing.T) {
 	log := newWandbLog()
 	log.record(logged(1, 5, "loss", "0.10"))
-	_, err := wandbReader(t, "loss").Read(bytes.NewReader(log.b), 0, false, func(s parse.Sample) bool {
-		want := parse.Sample{Metric: "loss", Value: 0.1, Text: "0.10", Step: 5, Time: time.Unix(1700000005, 25e7).UTC(), Offset: s.Offset}
+	_, err := wandbReader(t, "loss").Read(bytes.NewReader(log.b), 0, false, func(s collector.Point) bool {
+		want := collector.Point{Metric: "loss", Value: 0.1, Text: "0.10", Step: 5, Time: time.Unix(1700000005, 25e7).UTC(), Seq: s.Seq}
 		if diff := cmp.Diff(want, s); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -257,7 +254,7 @@ func TestWandbStops(t *testing.T) {
 	log := newWandbLog()
 	log.record(logged(1, 1, "loss", "1", "acc", "2"))
 	n := 0
-	if _, err := wandbReader(t, "loss", "acc").Read(bytes.NewReader(log.b), 0, false, func(parse.Sample) bool { n++; return false }); err != nil || n != 1 {
+	if _, err := wandbReader(t, "loss", "acc").Read(bytes.NewReader(log.b), 0, false, func(collector.Point) bool { n++; return false }); err != nil || n != 1 {
 		t.Errorf("%d samples after the first was refused, error %v", n, err)
 	}
 }
@@ -273,7 +270,7 @@ func BenchmarkWandb(b *testing.B) {
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
-		if _, err := w.Read(r, 0, false, func(parse.Sample) bool { n++; return true }); err != nil {
+		if _, err := w.Read(r, 0, false, func(collector.Point) bool { n++; return true }); err != nil {
 			b.Fatal(err)
 		}
 	}

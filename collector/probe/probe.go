@@ -161,6 +161,9 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 	if l, ok := t.(interface{ remove() }); ok {
 		defer l.remove()
 	}
+	if slices.Contains(metrics, "") {
+		return nil, errors.New("a metric has an empty name")
+	}
 	names, hints, err := t.Names(ctx)
 	if err != nil {
 		return nil, err

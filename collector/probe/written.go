@@ -158,10 +158,7 @@ func tableNames(f *os.File, all *names, hints map[string]string) error {
 	if err != nil {
 		return err
 	}
-	table, err := parse.NewCSV([]string{"metric"})
-	if err != nil {
-		return err
-	}
+	table := parse.NewCSV(nil)
 	for n := 1; n > 0 && table.Columns() == nil; head = head[n:] {
 		var record []byte
 		record, n = parse.CSVRecord(append(head, '\n'))

@@ -29,28 +29,20 @@ import (
 // to Seq for each table that came before. First rows are compared where both
 // have a value, numbers as numbers, so that a column may be added or a number
 // written in another way.
-func newTable(cfg Config) (collector.Source, error) {
-	if _, err := parse.NewCSV(cfg.Metrics); err != nil {
-		return nil, err
-	}
+func newTable(cfg Config) collector.Source {
 	return cfg.polled("file:"+cfg.Path, func(said *source.Troubles) source.Poller {
 		if f := followTable(cfg, false, said); f != nil {
 			return f
 		}
 		return nil
-	}), nil
+	})
 }
 
 // followTable begins to read a table; nil when the consumer has had enough. part:
 // the metrics may be in other tables too, and only a table with none of them is
 // told of.
 func followTable(cfg Config, part bool, said *source.Troubles) *follower {
-	parser, err := parse.NewCSV(cfg.Metrics)
-	if err != nil {
-		said.Tell(err)
-		return nil
-	}
-	t := &csvFile{cfg: cfg, part: part, parser: parser, said: said, series: map[string]*csvSeries{}}
+	t := &csvFile{cfg: cfg, part: part, parser: parse.NewCSV(cfg.Metrics), said: said, series: map[string]*csvSeries{}}
 	t.tables.state = cfg.State
 	if err := t.tables.load(); err != nil && !said.Tell(err) {
 		return nil
@@ -75,7 +67,7 @@ type csvFile struct {
 	cutting bool   // the rest of a record that is too long is being dropped
 	passed  int64  // where what is passed over ends
 	table   int    // the number of the table, -1 before its first row
-	samples []parse.Sample
+	samples []collector.Point
 	wanted  bool // there was a wanted column at some time
 }
 
@@ -149,16 +141,16 @@ func (r *csvFile) row() bool {
 		return false
 	}
 	seq := int64(r.table)<<generationShift + r.parser.Rows() - 1
-	for _, s := range r.samples {
-		series := r.series[s.Metric]
+	for _, p := range r.samples {
+		series := r.series[p.Metric]
 		if series == nil {
-			series = &csvSeries{source: "file:" + r.cfg.Path + "#" + s.Metric}
-			r.series[s.Metric] = series
+			series = &csvSeries{source: "file:" + r.cfg.Path + "#" + p.Metric}
+			r.series[p.Metric] = series
 		}
 		if !series.take(seq) {
 			continue
 		}
-		p := collector.Point{Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time, Source: series.source, Seq: seq}
+		p.Source, p.Seq = series.source, seq
 		if p.Time.IsZero() {
 			p.Time = r.cfg.Clock.Now()
 		}

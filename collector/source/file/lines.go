@@ -35,7 +35,7 @@ type lines struct {
 	partial []byte    // the line that has no end yet; partial[0] is at start
 	start   int64
 	cutting bool // the rest of a line that is too long is being dropped
-	samples []parse.Sample
+	samples []collector.Point
 	names   *parse.Names // nil: what is missing is not said
 	asked   []string     // without repeats
 	missing []string     // of them
@@ -222,7 +222,7 @@ func (l *lines) tail(at int64, b []byte, killed bool) bool {
 	at += int64(len(b) - len(text))
 	var err error
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
-	var longer []parse.Sample
+	var longer []collector.Point
 	if len(l.samples) > 0 {
 		longer, _ = l.parser.Parse(nil, append(text[:len(text):len(text)], '9'))
 	}
@@ -241,9 +241,9 @@ func (l *lines) tail(at int64, b []byte, killed bool) bool {
 // dropTorn takes away the samples of a last line whose number may go on, and
 // returns the metric of the first: those that one more digit at the end of the line
 // would change, which longer has.
-func (l *lines) dropTorn(longer []parse.Sample) (metric string) {
-	l.samples = slices.DeleteFunc(l.samples, func(s parse.Sample) bool {
-		k := slices.IndexFunc(longer, func(x parse.Sample) bool { return x.Offset == s.Offset && x.Metric == s.Metric })
+func (l *lines) dropTorn(longer []collector.Point) (metric string) {
+	l.samples = slices.DeleteFunc(l.samples, func(s collector.Point) bool {
+		k := slices.IndexFunc(longer, func(x collector.Point) bool { return x.Seq == s.Seq && x.Metric == s.Metric })
 		torn := k >= 0 && (math.Float64bits(longer[k].Value) != math.Float64bits(s.Value) || longer[k].Text != s.Text || longer[k].Step != s.Step)
 		if torn && metric == "" {
 			metric = s.Metric
@@ -288,18 +288,15 @@ func (l *lines) line(at int64, b []byte) bool {
 func (l *lines) report(at int64, err error) bool {
 	l.dense = len(l.samples) > 0
 	for i := range l.samples {
-		s := &l.samples[i]
+		p := &l.samples[i]
 		if len(l.missing) > 0 {
-			l.missing = slices.DeleteFunc(l.missing, func(m string) bool { return m == s.Metric })
+			l.missing = slices.DeleteFunc(l.missing, func(m string) bool { return m == p.Metric })
 		}
-		p := collector.Point{
-			Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
-			Source: l.source, Seq: l.base + at + int64(s.Offset),
-		}
+		p.Source, p.Seq = l.source, l.base+at+p.Seq
 		if p.Time.IsZero() {
 			p.Time = l.at
 		}
-		if !l.yield(p, nil) {
+		if !l.yield(*p, nil) {
 			return false
 		}
 	}

@@ -66,6 +66,8 @@ func Open(cfg Config) (collector.Source, error) {
 	switch {
 	case cfg.Path == "":
 		return nil, errors.New("no file is named")
+	case len(cfg.Metrics) == 0:
+		return nil, errors.New("no metric is named")
 	case directory && cfg.Format == FormatWandb:
 		return wandb.New(wandb.Config{Dir: cfg.Path, Metrics: cfg.Metrics, Before: cfg.Before, Until: cfg.Until, Drain: cfg.Drain, Clock: cfg.Clock})
 	case directory && cfg.Format == FormatCSV:
@@ -75,7 +77,7 @@ func Open(cfg Config) (collector.Source, error) {
 	case cfg.Format == FormatCSV && len(cfg.Filters) > 0:
 		return nil, fmt.Errorf("filters are for the format %s alone, not for %s", parse.FormatText, cfg.Format)
 	case cfg.Format == FormatCSV:
-		return newTable(cfg)
+		return newTable(cfg), nil
 	case cfg.Format == FormatWandb:
 		return nil, fmt.Errorf("%s is read from the directory of the runs, which ends with a slash; %s is a file", FormatWandb, cfg.Path)
 	}

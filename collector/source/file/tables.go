@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
@@ -27,9 +26,6 @@ func newTables(cfg Config) (collector.Source, error) {
 	dir, err := source.AbsDir(cfg.Path)
 	if err != nil {
 		return nil, fmt.Errorf("a source of tables: %w", err)
-	}
-	if _, err := parse.NewCSV(cfg.Metrics); err != nil {
-		return nil, err
 	}
 	return cfg.polled("csv", func(said *source.Troubles) source.Poller {
 		return &tables{

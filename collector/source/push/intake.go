@@ -61,18 +61,15 @@ type intake struct {
 	work *semaphore.Weighted // for decoding them
 }
 
-func newIntake(cfg Config) (*intake, error) {
+func newIntake(cfg Config) *intake {
 	in := &intake{metrics: cfg.Metrics, clock: cfg.Clock, room: semaphore.NewWeighted(maxBodies), work: semaphore.NewWeighted(maxWork)}
 	if len(cfg.Metrics) > 0 {
-		if _, err := parse.NewJSON(cfg.Metrics); err != nil {
-			return nil, err
-		}
 		in.wanted = map[string]bool{}
 		for _, m := range cfg.Metrics {
 			in.wanted[m] = true
 		}
 	}
-	return in, nil
+	return in
 }
 
 // wants says whether the points of a metric are kept.
@@ -85,7 +82,7 @@ func (in *intake) wants(metric string) bool {
 }
 
 // points makes points of samples.
-func (in *intake) points(samples []parse.Sample) []entryPoint {
+func (in *intake) points(samples []collector.Point) []entryPoint {
 	now := in.clock.Now()
 	points := make([]entryPoint, 0, len(samples))
 	for _, s := range samples {
@@ -96,8 +93,8 @@ func (in *intake) points(samples []parse.Sample) []entryPoint {
 
 // sampleOf reads a value that was sent as text, and the time of it; what cannot
 // be read as a time is left out: the time of arrival stands in.
-func sampleOf(metric, text, at string) parse.Sample {
-	s := parse.Sample{Metric: metric, Step: parse.NoStep}
+func sampleOf(metric, text, at string) collector.Point {
+	s := collector.Point{Metric: metric, Step: collector.NoStep}
 	s.Value, s.Text = collector.ParseValue(text, maxValueText)
 	s.Time, _ = time.Parse(time.RFC3339Nano, at)
 	return s

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/journal"
-	"github.com/vernier-ml/vernier/collector/parse"
 )
 
 // DefaultJournalLimit is the space that a journal may take, in bytes: about ten
@@ -63,7 +62,7 @@ type entryPoint struct {
 	Time int64 `json:"t"`
 }
 
-func newEntryPoint(s parse.Sample, now time.Time) entryPoint {
+func newEntryPoint(s collector.Point, now time.Time) entryPoint {
 	at, ok := collector.UnixNano(s.Time)
 	if !ok {
 		at = now.UnixNano()

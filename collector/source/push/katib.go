@@ -14,7 +14,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
-	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // maxKatibLogs bounds the points of one answer.
@@ -58,7 +58,7 @@ func (s *katibService) ReportObservationLog(_ context.Context, r *katibv1beta1.R
 	if len(logs) > maxReportPoints {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%w: %d; send at most %d", errTooMany, len(logs), maxReportPoints))
 	}
-	var samples []parse.Sample
+	var samples []collector.Point
 	for _, l := range logs {
 		if name := l.GetMetric().GetName(); s.in.wants(name) {
 			samples = append(samples, sampleOf(name, l.GetMetric().GetValue(), l.GetTimeStamp()))

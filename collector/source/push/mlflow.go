@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 const (
@@ -316,7 +316,7 @@ func (m *mlflow) logBatch(r mlflowRequest) (any, error) {
 // point is the same as another of equal run, metric, step, time and value, so that a
 // batch may be sent again.
 func (m *mlflow) log(id string, metrics []gjson.Result, params, tags map[string]string) (any, error) {
-	var samples []parse.Sample
+	var samples []collector.Point
 	for _, one := range metrics {
 		sample, err := mlflowSample(one)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // Limits of MLflow's own server for one request.
@@ -108,7 +108,7 @@ func mlflowInt(v gjson.Result) (int64, error) {
 
 // mlflowSample reads a metric. MLflow's own server too wants a time. The number is
 // written as protobuf's JSON has it, where NaN and the infinities are words.
-func mlflowSample(one gjson.Result) (s parse.Sample, err error) {
+func mlflowSample(one gjson.Result) (s collector.Point, err error) {
 	s.Metric = one.Get("key").String()
 	at, errTime := mlflowInt(one.Get("timestamp"))
 	s.Step, err = mlflowInt(one.Get("step"))

@@ -113,13 +113,11 @@ func New(cfg Config) (*Source, error) {
 		return nil, errors.New("a push source with a listener for Katib's report_metrics needs the name of the trial")
 	}
 	cfg.Clock = cfg.Clock.OrReal()
-	in, err := newIntake(cfg)
-	if err != nil {
-		return nil, err
-	}
+	in := newIntake(cfg)
 	s := &Source{cfg: cfg, failed: cfg.Trouble, intake: in}
 	h := handlers{newReports(in), newTrainer(in), newMLflow(in, cfg), &katibService{in: in, trial: cfg.Trial}}
 	s.handlers = h
+	var err error
 	in.journal, err = openJournal(cfg.Journal, cfg.JournalLimit, func(e entry) {
 		h.report.apply(e)
 		h.trainer.apply(e)

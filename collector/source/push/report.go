@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
@@ -112,13 +113,10 @@ func (s *reports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"points": len(samples), "duplicate": again})
 }
 
-func (s *reports) parse(body []byte) ([]parse.Sample, error) {
+func (s *reports) parse(body []byte) ([]collector.Point, error) {
 	parser := parse.NewAnyJSON()
 	if len(s.in.metrics) > 0 {
-		var err error
-		if parser, err = parse.NewJSON(s.in.metrics); err != nil {
-			return nil, err
-		}
+		parser = parse.NewJSON(s.in.metrics)
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, errors.New("the report is empty: send a JSON object")

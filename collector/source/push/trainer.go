@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 const (
@@ -41,7 +41,7 @@ type trainer struct {
 }
 
 func newTrainer(in *intake) *trainer {
-	return &trainer{in: in, newest: map[string]string{}, step: parse.NoStep}
+	return &trainer{in: in, newest: map[string]string{}, step: collector.NoStep}
 }
 
 func (t *trainer) apply(e entry) {
@@ -81,8 +81,8 @@ func (t *trainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // take writes down what is new in a status.
 func (t *trainer) take(r trainerRequest) error {
-	var samples []parse.Sample
-	step := parse.NoStep
+	var samples []collector.Point
+	step := collector.NoStep
 	for _, m := range r.Status.Metrics {
 		isStep := m.Name == "current_step"
 		if n, err := strconv.ParseInt(m.Value, 10, 64); isStep && err == nil && n >= 0 {

@@ -60,14 +60,10 @@ func New(cfg Config) (collector.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a W&B source: %w", err)
 	}
-	if _, err := parse.NewWandb(cfg.Metrics); err != nil {
-		return nil, err
-	}
 	cfg.Dir, cfg.Clock = dir, cfg.Clock.OrReal()
 	return &source.Polled{Name: "wandb", Before: cfg.Before, Drain: cfg.Drain, Clock: cfg.Clock, Begin: func(said *source.Troubles) source.Poller {
-		reader, _ := parse.NewWandb(cfg.Metrics) // it did a moment ago
 		return &dirRun{
-			cfg: cfg, said: said, reader: reader, runs: map[string]string{},
+			cfg: cfg, said: said, reader: parse.NewWandb(cfg.Metrics), runs: map[string]string{},
 			files: source.Tree{Root: dir, What: "W&B files", Limit: maxFiles, Match: IsRunFile, Only: cfg.Only},
 		}
 	}}, nil
@@ -156,8 +152,8 @@ func (r *dirRun) read(ctx context.Context, f *runFile, last bool) (sawData, ok b
 	ok = true
 	for {
 		before := f.off
-		f.off, err = r.reader.Read(from, f.off, last, func(s parse.Sample) bool {
-			ok = r.sample(f, s)
+		f.off, err = r.reader.Read(from, f.off, last, func(p collector.Point) bool {
+			ok = r.point(f, p)
 			return ok && ctx.Err() == nil
 		})
 		sawData = sawData || f.off > before
@@ -171,17 +167,14 @@ func (r *dirRun) read(ctx context.Context, f *runFile, last bool) (sawData, ok b
 	}
 }
 
-// sample yields one point.
-func (r *dirRun) sample(f *runFile, s parse.Sample) bool {
-	if first, seen := r.runs[s.Metric]; !seen {
-		r.runs[s.Metric] = f.path
-	} else if first != f.path && !r.said.Tell(fmt.Errorf("the metric %s is in several runs, %s and %s; all are read", s.Metric, first, f.path)) {
+// point yields one point.
+func (r *dirRun) point(f *runFile, p collector.Point) bool {
+	if first, seen := r.runs[p.Metric]; !seen {
+		r.runs[p.Metric] = f.path
+	} else if first != f.path && !r.said.Tell(fmt.Errorf("the metric %s is in several runs, %s and %s; all are read", p.Metric, first, f.path)) {
 		return false
 	}
-	p := collector.Point{
-		Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
-		Source: "wandb:" + f.path, Seq: int64(s.Offset),
-	}
+	p.Source = "wandb:" + f.path
 	if p.Time.IsZero() {
 		p.Time = r.cfg.Clock.Now()
 	}
