@@ -2,8 +2,10 @@ package collector
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Unavailable is what Katib's API shows in place of a value that was never
@@ -21,6 +23,19 @@ type Measure struct {
 // Finite reports whether the measure can be compared with others: NaN and the
 // infinities are never best and never reach a goal.
 func (m Measure) Finite() bool { return !math.IsNaN(m.Value) && !math.IsInf(m.Value, 0) }
+
+// MarshalText implements encoding.TextMarshaler, since JSON has no NaN.
+func (m Measure) MarshalText() ([]byte, error) { return []byte(m.Text), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. What is no number is NaN.
+func (m *Measure) UnmarshalText(text []byte) error {
+	value, err := strconv.ParseFloat(string(text), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		value = math.NaN()
+	}
+	*m = Measure{value, string(text)}
+	return nil
+}
 
 // Observation sums up the points of one metric of one trial. A measure that is
 // unavailable has the Text Unavailable and the Value NaN.

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,12 +32,14 @@ type Summary struct {
 // collector.Aggregator does. Min and Max are unavailable where no value is a
 // number.
 type MetricSummary struct {
-	Name           string
-	Last, Min, Max collector.Measure
+	Name string            `json:"name"`
+	Last collector.Measure `json:"last"`
+	Min  collector.Measure `json:"min"`
+	Max  collector.Measure `json:"max"`
 	// Step is the step of Last, or collector.NoStep.
-	Step int64
+	Step int64 `json:"step"`
 	// Count is the number of points.
-	Count int64
+	Count int64 `json:"n"`
 }
 
 // maxText bounds a value that is not a number, which may be any text, in bytes.
@@ -80,35 +80,19 @@ func (s Summary) Series() []collector.Series {
 }
 
 type wireSummary struct {
-	Version int          `json:"vernier"`
-	Attempt string       `json:"attempt"`
-	Started string       `json:"started,omitempty"`
-	Final   bool         `json:"final"`
-	Metrics []wireMetric `json:"metrics,omitempty"`
-	Note    string       `json:"note,omitempty"`
-}
-
-// Values are strings, because JSON has no NaN.
-type wireMetric struct {
-	Name  string `json:"name"`
-	Last  string `json:"last"`
-	Min   string `json:"min"`
-	Max   string `json:"max"`
-	Step  int64  `json:"step"`
-	Count int64  `json:"n"`
+	Version int             `json:"vernier"`
+	Attempt string          `json:"attempt"`
+	Started time.Time       `json:"started,omitzero"`
+	Final   bool            `json:"final"`
+	Metrics []MetricSummary `json:"metrics,omitempty"`
+	Note    string          `json:"note,omitempty"`
 }
 
 // Marshal writes the summary as JSON of at most MaxSummary bytes. When all does
 // not fit, the note is cut first, then metrics are left out from the end, and the
 // note says how many.
 func (s Summary) Marshal() ([]byte, error) {
-	w := wireSummary{Version: 1, Attempt: s.Attempt.ID, Final: s.Final, Note: s.Note}
-	if !s.Attempt.Started.IsZero() {
-		w.Started = s.Attempt.Started.UTC().Format(time.RFC3339Nano)
-	}
-	for _, m := range s.Metrics {
-		w.Metrics = append(w.Metrics, wireMetric{m.Name, m.Last.Text, m.Min.Text, m.Max.Text, m.Step, m.Count})
-	}
+	w := wireSummary{Version: 1, Attempt: s.Attempt.ID, Started: s.Attempt.Started.UTC(), Final: s.Final, Metrics: s.Metrics, Note: s.Note}
 	note := s.Note
 	for {
 		b, err := json.Marshal(w)
@@ -138,30 +122,12 @@ func ParseSummary(message string) (Summary, error) {
 	if err := json.Unmarshal([]byte(message), &w); err != nil || w.Version != 1 || w.Attempt == "" {
 		return Summary{}, ErrNoSummary
 	}
-	s := Summary{Attempt: collector.Attempt{ID: w.Attempt}, Final: w.Final, Note: w.Note}
-	if w.Started != "" {
-		started, err := time.Parse(time.RFC3339Nano, w.Started)
-		if err != nil {
-			return Summary{}, fmt.Errorf("%w: started: %w", ErrNoSummary, err)
-		}
-		s.Attempt.Started = started.UTC()
-	}
 	for _, m := range w.Metrics {
-		if m.Name == "" || m.Count < 1 {
+		if m.Name == "" || m.Last.Text == "" || m.Count < 1 {
 			return Summary{}, fmt.Errorf("%w: a metric without name or points", ErrNoSummary)
 		}
-		s.Metrics = append(s.Metrics, MetricSummary{Name: m.Name, Step: m.Step, Count: m.Count,
-			Last: parseMeasure(m.Last), Min: parseMeasure(m.Min), Max: parseMeasure(m.Max)})
 	}
-	return s, nil
-}
-
-func parseMeasure(text string) collector.Measure {
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		value = math.NaN()
-	}
-	return collector.Measure{Value: value, Text: text}
+	return Summary{Attempt: collector.Attempt{ID: w.Attempt, Started: w.Started.UTC()}, Final: w.Final, Metrics: w.Metrics, Note: w.Note}, nil
 }
 
 // Shorten returns s as valid UTF-8 of at most limit bytes. What is longer ends at
