@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/journal"
@@ -69,20 +68,9 @@ func (s *Spool) Fill(ctx context.Context, from collector.Source) error {
 	return errors.Join(s.failed...)
 }
 
-// spooled is a record. Value is text, since JSON has no NaN.
-type spooled struct {
-	Metric string    `json:"m"`
-	Value  string    `json:"v"`
-	Text   string    `json:"x,omitempty"`
-	Step   int64     `json:"s"`
-	Time   time.Time `json:"t,omitzero"`
-}
-
 func (s *Spool) put(p collector.Point) error {
-	if _, ok := collector.UnixNano(p.Time); !ok { // a unit was mistaken for another
-		p.Time = time.Time{}
-	}
-	record, err := json.Marshal(spooled{clip(p.Metric, MaxName), collector.FormatValue(p.Value), clip(p.Text, MaxText), p.Step, p.Time})
+	p.Metric, p.Text = clip(p.Metric, MaxName), clip(p.Text, MaxText)
+	record, err := json.Marshal(collector.RecordOf(p))
 	if err != nil {
 		return err
 	}
@@ -125,12 +113,11 @@ func (s *Spool) point(line journal.Line, err error) (collector.Point, error) {
 	if err != nil {
 		return collector.Point{}, err
 	}
-	var r spooled
+	var r collector.Record
 	if err := json.Unmarshal(line.Text, &r); err != nil {
 		return collector.Point{}, s.lines.At(line.Offset, err)
 	}
-	value, _ := collector.ParseValue(r.Value, MaxText)
-	return collector.Point{Metric: r.Metric, Value: value, Text: r.Text, Step: r.Step, Time: r.Time, Source: s.source, Seq: line.Offset}, nil
+	return r.Point(s.source, line.Offset), nil
 }
 
 // End returns the Seq that the next point will have at least.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
@@ -66,14 +65,6 @@ func (e *encoder) add(p collector.Point) {
 	e.seq, e.time = p.Seq, nanos
 }
 
-// fromUnixNano is the reverse of collector.UnixNano; 0 is the zero time.
-func fromUnixNano(nanos int64) time.Time {
-	if nanos == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, nanos).UTC()
-}
-
 // DecodePoints is the reverse of EncodePoints. An error says which part of the
 // message does not hold together.
 func DecodePoints(messages []*vernierv1.SourcePoints) ([]collector.Point, error) {
@@ -125,7 +116,7 @@ func decodeSource(points []collector.Point, m *vernierv1.SourcePoints) ([]collec
 		nanos += m.Time[i]
 		points = append(points, collector.Point{
 			Metric: m.Metrics[m.Metric[i]], Value: value, Text: m.Text[uint32(i)],
-			Step: m.Step[i], Time: fromUnixNano(nanos), Source: m.Source, Seq: seq,
+			Step: m.Step[i], Time: collector.FromUnixNano(nanos), Source: m.Source, Seq: seq,
 		})
 	}
 	return points, nil
@@ -142,5 +133,5 @@ func DecodeAttempt(m *vernierv1.Attempt) (collector.Attempt, error) {
 	if m.GetId() == "" {
 		return collector.Attempt{}, fmt.Errorf("the attempt has no id")
 	}
-	return collector.Attempt{ID: m.Id, Started: fromUnixNano(m.StartedUnixNano)}, nil
+	return collector.Attempt{ID: m.Id, Started: collector.FromUnixNano(m.StartedUnixNano)}, nil
 }

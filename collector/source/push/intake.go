@@ -81,14 +81,18 @@ func (in *intake) wants(metric string) bool {
 	return wanted
 }
 
-// points makes points of samples.
-func (in *intake) points(samples []collector.Point) []entryPoint {
+// records are what is kept of samples. A time that does not fit, or is not stated, is
+// that of arrival.
+func (in *intake) records(samples []collector.Point) []collector.Record {
 	now := in.clock.Now()
-	points := make([]entryPoint, 0, len(samples))
+	records := make([]collector.Record, 0, len(samples))
 	for _, s := range samples {
-		points = append(points, newEntryPoint(s, now))
+		if _, ok := collector.UnixNano(s.Time); !ok {
+			s.Time = now
+		}
+		records = append(records, collector.RecordOf(s))
 	}
-	return points
+	return records
 }
 
 // sampleOf reads a value that was sent as text, and the time of it; what cannot

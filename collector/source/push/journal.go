@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"sync"
-	"time"
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/journal"
@@ -45,40 +42,10 @@ type entry struct {
 	// Trainer is set for a report of Kubeflow Trainer's status.
 	Trainer bool `json:"t,omitempty"`
 	// Step is the newest step there, when it is a new one.
-	Step   int64        `json:"s,omitempty"`
-	Points []entryPoint `json:"p,omitempty"`
+	Step   int64              `json:"s,omitempty"`
+	Points []collector.Record `json:"p,omitempty"`
 	// Event is a change of MLflow's runs and experiments.
 	Event *mlflowEvent `json:"e,omitempty"`
-}
-
-// entryPoint is a point as it is written down.
-type entryPoint struct {
-	Metric string `json:"m"`
-	// Value is what strconv.ParseFloat reads: JSON has no NaN.
-	Value string `json:"v"`
-	Text  string `json:"x,omitempty"`
-	Step  int64  `json:"s"`
-	// Time is in nanoseconds since the Unix epoch.
-	Time int64 `json:"t"`
-}
-
-func newEntryPoint(s collector.Point, now time.Time) entryPoint {
-	at, ok := collector.UnixNano(s.Time)
-	if !ok {
-		at = now.UnixNano()
-	}
-	return entryPoint{Metric: s.Metric, Value: collector.FormatValue(s.Value), Text: s.Text, Step: s.Step, Time: at}
-}
-
-func (p entryPoint) point(seq int64) collector.Point {
-	value, err := strconv.ParseFloat(p.Value, 64)
-	if err != nil {
-		value = math.NaN()
-	}
-	return collector.Point{
-		Metric: p.Metric, Value: value, Text: p.Text, Step: p.Step,
-		Time: time.Unix(0, p.Time).UTC(), Source: "push", Seq: seq,
-	}
 }
 
 // pushJournal keeps what was pushed in a file. The Seq of a point is the offset of
@@ -166,7 +133,7 @@ func (j *pushJournal) points(ctx context.Context, yield func(collector.Point, er
 			return
 		}
 		for i, p := range e.Points {
-			if !yield(p.point(line.Offset+int64(i)), nil) {
+			if !yield(p.Point("push", line.Offset+int64(i)), nil) {
 				return
 			}
 		}

@@ -64,7 +64,7 @@ func (s *katibService) ReportObservationLog(_ context.Context, r *katibv1beta1.R
 			samples = append(samples, sampleOf(name, l.GetMetric().GetValue(), l.GetTimeStamp()))
 		}
 	}
-	e := entry{Points: s.in.points(samples)}
+	e := entry{Points: s.in.records(samples)}
 	if err := s.in.journal.append(func() (entry, bool) { return e, len(e.Points) > 0 }); err != nil {
 		return nil, connect.NewError(katibCode(err), err)
 	}

@@ -324,7 +324,7 @@ func (m *mlflow) log(id string, metrics []gjson.Result, params, tags map[string]
 		}
 		samples = append(samples, sample)
 	}
-	points := m.in.points(samples)
+	points := m.in.records(samples)
 	return m.write(func() (entry, error) {
 		run := m.state.objects[mlflowRun][id]
 		if run == nil {

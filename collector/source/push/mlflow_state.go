@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // Limits of what is remembered for MLflow's clients.
@@ -50,7 +52,7 @@ type mlflowEvent struct {
 // metric.
 type mlflowObject struct {
 	mlflowEvent
-	metrics map[string]entryPoint
+	metrics map[string]collector.Record
 }
 
 // mlflowState is what a tracking server would know. All but the metrics that the
@@ -106,7 +108,7 @@ func (s *mlflowState) change(e mlflowEvent) {
 	}
 	o := kind[e.ID]
 	if o == nil {
-		o = &mlflowObject{metrics: map[string]entryPoint{}}
+		o = &mlflowObject{metrics: map[string]collector.Record{}}
 		kind[e.ID] = o
 	}
 	if s.size+o.growth(e) > maxMLflowBytes {
@@ -137,7 +139,7 @@ func (o *mlflowObject) growth(e mlflowEvent) (bytes int) {
 
 // measure keeps a point if it is the newest of its metric, by step and time, as
 // MLflow does.
-func (s *mlflowState) measure(id string, p entryPoint) {
+func (s *mlflowState) measure(id string, p collector.Record) {
 	run := s.objects[mlflowRun][id]
 	if run == nil {
 		return
@@ -189,7 +191,7 @@ func (s *mlflowState) json(o *mlflowObject) any {
 }
 
 // metricJSON shows a point; a number is written as protobuf's JSON does.
-func metricJSON(p entryPoint) any {
+func metricJSON(p collector.Record) any {
 	var value any = "NaN"
 	switch v, err := strconv.ParseFloat(p.Value, 64); {
 	case err != nil || math.IsNaN(v):

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // mlflow calls an endpoint and decodes its answer. A "{run}" in the body is the
@@ -232,10 +234,10 @@ func TestMLflowCountsWhatIsSetAgainOnce(t *testing.T) {
 	text := strings.Repeat("x", maxMLflowText)
 	for i := range 2 * maxMLflowBytes / maxMLflowText {
 		s.change(mlflowEvent{Kind: mlflowRun, ID: "r", Tags: map[string]string{"progress": text}})
-		s.measure("r", entryPoint{Metric: "loss", Value: "1", Step: int64(i)})
+		s.measure("r", collector.Record{Metric: "loss", Value: "1", Step: int64(i)})
 	}
 	s.change(mlflowEvent{Kind: mlflowRun, ID: "r", Tags: map[string]string{"progress": "done"}, Params: map[string]string{"lr": "0.1"}})
-	s.measure("r", entryPoint{Metric: "acc", Value: "0.9"})
+	s.measure("r", collector.Record{Metric: "acc", Value: "0.9"})
 	run := s.objects[mlflowRun]["r"]
 	if run.Tags["progress"] != "done" || run.Params["lr"] != "0.1" || run.metrics["acc"].Value != "0.9" {
 		t.Errorf("tags %v, params %v, metrics %v", run.Tags, run.Params, run.metrics)

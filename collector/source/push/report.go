@@ -97,7 +97,7 @@ func (s *reports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fmt.Errorf("%w: %d; send at most %d", errTooMany, len(samples), maxReportPoints))
 		return
 	}
-	e := entry{Points: s.in.points(samples)}
+	e := entry{Points: s.in.records(samples)}
 	if key != "" {
 		e.Key = digestOf(key)
 	}

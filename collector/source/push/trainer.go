@@ -92,7 +92,7 @@ func (t *trainer) take(r trainerRequest) error {
 			samples = append(samples, sampleOf(m.Name, m.Value, r.Status.Updated))
 		}
 	}
-	points := t.in.points(samples)
+	points := t.in.records(samples)
 	return t.in.journal.append(func() (entry, bool) {
 		e := entry{Trainer: true}
 		now := max(t.step, step)

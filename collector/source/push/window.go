@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // digestOf identifies a request or a point among those of one trial: a hash of
@@ -18,7 +20,7 @@ func digestOf(words ...string) string {
 }
 
 // identity is what makes two points of MLflow the same, there as here.
-func identity(run string, p entryPoint) string {
+func identity(run string, p collector.Record) string {
 	return digestOf(run, p.Metric, p.Value, strconv.FormatInt(p.Step, 10), strconv.FormatInt(p.Time, 10))
 }
 
