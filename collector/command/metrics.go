@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector/contract"
@@ -59,13 +60,14 @@ func (r *runner) metrics(s report.Stats) []metric {
 		{"vernier_collector_lag_seconds", "gauge", "Seconds since the oldest point was read that is not acknowledged; 0 when there is none.", s.Lag.Seconds()},
 		{"vernier_collector_spool_bytes", "gauge", "Bytes of output, pushed and scraped points kept in the shared directory.", float64(spoolBytes(r.cfg.dir))},
 	}
-	var use unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err == nil {
-		cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano())
-		all = append(all, metric{"process_cpu_seconds_total", "counter", "CPU time used by the collector.", cpu.Seconds()})
+	self, err := procfs.Self()
+	if err != nil {
+		return all // the system does not tell
 	}
-	if rss := residentBytes(); rss > 0 {
-		all = append(all, metric{"process_resident_memory_bytes", "gauge", "Resident memory of the collector.", float64(rss)})
+	if stat, err := self.Stat(); err == nil {
+		all = append(all,
+			metric{"process_cpu_seconds_total", "counter", "CPU time used by the collector.", stat.CPUTime()},
+			metric{"process_resident_memory_bytes", "gauge", "Resident memory of the collector.", float64(stat.ResidentMemory())})
 	}
 	return all
 }
@@ -112,19 +114,6 @@ func spoolBytes(dir string) (sum int64) {
 		size(path)
 	}
 	return sum
-}
-
-// residentBytes is 0 where the system does not tell.
-func residentBytes() int64 {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	var size, resident int64
-	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
-		return 0
-	}
-	return resident * int64(os.Getpagesize())
 }
 
 // serveMetrics serves the metrics until the returned function is called. That
