@@ -28,11 +28,6 @@ type Config struct {
 	// Metrics are the wanted metrics, each a name or a selector such as
 	// loss{split="test"}; see parse.Selector.
 	Metrics []string
-	// Interval is the time between two scrapes. It is longer where an answer
-	// takes long: the endpoint is busy with scrapes for a tenth of the time at
-	// most, unless it would have to be left alone for more than 5 s. Default:
-	// 250 ms.
-	Interval time.Duration
 	// LastPatience is how long the scrape after Drain may take. Default: 2 s, since
 	// the program has ended; at most 10 s.
 	LastPatience time.Duration
@@ -84,9 +79,11 @@ type Source struct {
 var _ collector.Source = (*Source)(nil)
 
 const (
-	defaultInterval = 250 * time.Millisecond
-	maxInterval     = 5 * time.Second
-	// scrapeShare is the part of the time that scrapes may take of the program.
+	// interval is the time between two scrapes. It is longer where an answer takes
+	// long: the endpoint is busy with scrapes for one part in scrapeShare of the time
+	// at most, unless it would have to be left alone for more than maxInterval.
+	interval    = 250 * time.Millisecond
+	maxInterval = 5 * time.Second
 	scrapeShare = 10
 )
 
@@ -109,9 +106,6 @@ func New(cfg Config) (*Source, error) {
 			return nil, err
 		}
 		s.selectors = append(s.selectors, selector)
-	}
-	if s.cfg.Interval <= 0 {
-		s.cfg.Interval = defaultInterval
 	}
 	s.cfg.Clock = cfg.Clock.OrReal()
 	return s, nil
@@ -169,14 +163,14 @@ func (r *run) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-r.cfg.Drain:
-		case <-r.cfg.Clock.After(r.pause(r.took)):
+		case <-r.cfg.Clock.After(pause(r.took)):
 		}
 	}
 }
 
 // pause is the time until the next scrape, when the last answer took some time.
-func (r *run) pause(took time.Duration) time.Duration {
-	return max(r.cfg.Interval, min(took*(scrapeShare-1), maxInterval))
+func pause(took time.Duration) time.Duration {
+	return max(interval, min(took*(scrapeShare-1), maxInterval))
 }
 
 // scrape reads the endpoint once.
