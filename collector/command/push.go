@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +59,7 @@ func preparePush(ctx context.Context, r *runner, a *attempt) (opener, error) {
 		return nil, err
 	}
 	cfg := push.Config{
-		Trusted: []net.Listener{socket}, Token: r.cfg.pushToken, Trial: r.cfg.trial, Seed: r.cfg.podUID,
+		Trusted: socket, Token: r.cfg.pushToken, Trial: r.cfg.trial, Seed: r.cfg.podUID,
 		Journal: filepath.Join(r.cfg.dir, pushJournal), Artifacts: filepath.Join(r.cfg.dir, pushArtifacts),
 		Metrics: r.cfg.metrics, Drain: a.over.Done(),
 	}
@@ -74,8 +73,10 @@ func preparePush(ctx context.Context, r *runner, a *attempt) (opener, error) {
 		err = tellProgram(r.cfg, cfg)
 	}
 	if err != nil {
-		for _, l := range slices.Concat(cfg.Trusted, cfg.Guarded, cfg.Katib) {
-			err = errors.Join(err, l.Close())
+		for _, l := range []net.Listener{cfg.Trusted, cfg.Guarded, cfg.Katib} {
+			if l != nil {
+				err = errors.Join(err, l.Close())
+			}
 		}
 		return nil, err
 	}
@@ -86,14 +87,14 @@ func preparePush(ctx context.Context, r *runner, a *attempt) (opener, error) {
 
 // listenTCP listens where the flags say. trouble says what could not be had. Once
 // over ends no program is left to push, and nothing is waited for.
-func listenTCP(ctx, over context.Context, cfg runConfig) (push, katib []net.Listener, trouble error) {
+func listenTCP(ctx, over context.Context, cfg runConfig) (push, katib net.Listener, trouble error) {
 	waiting, cancel := context.WithTimeout(over, keptPatience)
 	defer cancel()
 	var kept addresses
 	if err := readJSON(filepath.Join(cfg.dir, pushAddresses), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		trouble = err // new addresses do as well
 	}
-	at := func(kept *string, lacking string, candidates ...string) []net.Listener {
+	at := func(kept *string, lacking string, candidates ...string) net.Listener {
 		l, err := listenFirst(ctx, waiting, *kept, candidates...)
 		if l == nil {
 			trouble = errors.Join(trouble, fmt.Errorf("%s: %w", lacking, err))
@@ -101,7 +102,7 @@ func listenTCP(ctx, over context.Context, cfg runConfig) (push, katib []net.List
 		}
 		trouble = errors.Join(trouble, err)
 		*kept = l.Addr().String()
-		return []net.Listener{l}
+		return l
 	}
 	if cfg.pushAddress != "" {
 		push = at(&kept.Push, "metrics can be pushed over the socket only", cfg.pushAddress)
@@ -168,8 +169,8 @@ func katibCandidates(cfg runConfig) []string {
 // tellProgram writes the files from which the program learns where to report.
 func tellProgram(cfg runConfig, push push.Config) error {
 	env := map[string]string{}
-	if len(push.Guarded) > 0 {
-		env = contract.PushEnv(push.Guarded[0].Addr().String(), cfg.pushToken, cfg.trial, cfg.dir)
+	if push.Guarded != nil {
+		env = contract.PushEnv(push.Guarded.Addr().String(), cfg.pushToken, cfg.trial, cfg.dir)
 		token := filepath.Join(cfg.dir, contract.FilePushToken)
 		if err := os.WriteFile(token, []byte(cfg.pushToken+"\n"), 0o644); err != nil {
 			return err
@@ -185,8 +186,8 @@ func tellProgram(cfg runConfig, push push.Config) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if len(push.Katib) > 0 {
-		host, _, err := net.SplitHostPort(push.Katib[0].Addr().String())
+	if push.Katib != nil {
+		host, _, err := net.SplitHostPort(push.Katib.Addr().String())
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // BenchmarkPushReport is one client that reports one point a request.
 func BenchmarkPushReport(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "s")
-	push, err := New(Config{Trusted: []net.Listener{listen(b, "unix", path)}, Journal: path + ".journal"})
+	push, err := New(Config{Trusted: listen(b, "unix", path), Journal: path + ".journal"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package push
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -151,7 +150,7 @@ func (b *begun) Read(p []byte) (int, error) {
 // must not fill the sidecar's memory, by whatever protocol.
 func TestReportMetricsHoldsFewBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, err := New(Config{Katib: []net.Listener{nil}, Trial: pushTrial, Journal: filepath.Join(t.TempDir(), "journal")})
+		p, err := New(Config{Trial: pushTrial, Journal: filepath.Join(t.TempDir(), "journal")})
 		if err != nil {
 			t.Fatal(err)
 		}

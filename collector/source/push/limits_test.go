@@ -34,7 +34,7 @@ func TestPushSaysWhenItsSpaceIsUsedUp(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "journal")
 	drain := make(chan struct{})
 	l := listen(t, "tcp", "127.0.0.1:0")
-	push, err := New(Config{Guarded: []net.Listener{l}, Token: "t", Journal: journal, JournalLimit: 150, Drain: drain})
+	push, err := New(Config{Guarded: l, Token: "t", Journal: journal, JournalLimit: 150, Drain: drain})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -65,7 +64,7 @@ type mlflowState struct {
 
 func newMLflowState(cfg Config) *mlflowState {
 	s := &mlflowState{
-		artifacts: cmp.Or(cfg.Artifacts, filepath.Join(os.TempDir(), "vernier-mlflow")), seed: cfg.Seed, trial: cfg.Trial,
+		artifacts: cfg.Artifacts, seed: cfg.Seed, trial: cfg.Trial,
 		objects: map[string]map[string]*mlflowObject{mlflowExperiment: {}, mlflowRun: {}, mlflowModel: {}},
 	}
 	// Every tracking server has it.

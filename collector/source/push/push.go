@@ -40,26 +40,27 @@ const (
 	maxQuiets = 40
 )
 
-// Config describes a Source. Its listeners are closed by Serve.
+// Config describes a Source. Its listeners, each of which may be nil, are closed by
+// Serve.
 type Config struct {
-	// Trusted take requests of all that can reach them: a unix socket.
-	Trusted []net.Listener
-	// Guarded take requests whose path begins with Token: loopback TCP ports,
+	// Trusted takes requests of all that can reach it: a unix socket.
+	Trusted net.Listener
+	// Guarded takes requests whose path begins with Token: a loopback TCP port,
 	// which on some machines other trials reach too.
-	Guarded []net.Listener
+	Guarded net.Listener
 	// Token is the first segment of the path of a guarded request. Needed with
 	// Guarded.
 	Token string
-	// Katib take Katib's report_metrics: plain gRPC, for the trial named Trial.
-	Katib []net.Listener
-	// Trial is the name that report_metrics must give. Needed with Katib.
+	// Katib takes Katib's report_metrics: plain gRPC, for the trial named Trial.
+	Katib net.Listener
+	// Trial is the name that report_metrics must give.
 	Trial string
 	// Journal is the path of the file that keeps what was pushed.
 	Journal string
 	// JournalLimit bounds the journal, in bytes. Default: DefaultJournalLimit.
 	JournalLimit int64
 	// Artifacts is the directory in which programs find that MLflow's artifacts
-	// belong. Default: the directory of temporary files.
+	// belong.
 	Artifacts string
 	// Trouble says why a listener is missing, if one is: Points yields it.
 	Trouble error
@@ -104,13 +105,8 @@ type handlers struct {
 // New returns a source named "push" and reads the journal that an earlier
 // collector left. Serve must be called to take requests.
 func New(cfg Config) (*Source, error) {
-	switch {
-	case len(cfg.Trusted)+len(cfg.Guarded)+len(cfg.Katib) == 0:
-		return nil, errors.New("a push source needs a listener")
-	case len(cfg.Guarded) > 0 && cfg.Token == "":
-		return nil, errors.New("a push source with guarded listeners needs a token")
-	case len(cfg.Katib) > 0 && cfg.Trial == "":
-		return nil, errors.New("a push source with a listener for Katib's report_metrics needs the name of the trial")
+	if cfg.Guarded != nil && cfg.Token == "" {
+		return nil, errors.New("a push source with a guarded listener needs a token")
 	}
 	cfg.Clock = cfg.Clock.OrReal()
 	in := newIntake(cfg)
@@ -174,18 +170,19 @@ func (s *Source) Serve(ctx context.Context) {
 	trusted := s.handlers.routes()
 	var servers []*http.Server
 	var running sync.WaitGroup
-	start := func(listeners []net.Listener, h http.Handler, what string) {
-		for _, l := range listeners {
-			server := newServer(s.counted(h))
-			servers = append(servers, server)
-			running.Go(func() {
-				if err := server.Serve(netutil.LimitListener(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
-					s.mu.Lock()
-					defer s.mu.Unlock()
-					s.failed = errors.Join(s.failed, fmt.Errorf("%s %s: %w", what, l.Addr(), err))
-				}
-			})
+	start := func(l net.Listener, h http.Handler, what string) {
+		if l == nil {
+			return
 		}
+		server := newServer(s.counted(h))
+		servers = append(servers, server)
+		running.Go(func() {
+			if err := server.Serve(netutil.LimitListener(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.failed = errors.Join(s.failed, fmt.Errorf("%s %s: %w", what, l.Addr(), err))
+			}
+		})
 	}
 	start(s.cfg.Trusted, trusted, "push socket")
 	start(s.cfg.Guarded, guard(s.cfg.Token, trusted), "push address")

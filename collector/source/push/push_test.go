@@ -66,7 +66,7 @@ func startPushBy(t testing.TB, clock source.Clock, journal string, metrics ...st
 	p.base = p.open + "/" + pushToken
 	p.katib = "http://" + katib.Addr().String()
 	push, err := New(Config{
-		Guarded: []net.Listener{guarded}, Katib: []net.Listener{katib}, Token: pushToken, Trial: pushTrial,
+		Guarded: guarded, Katib: katib, Token: pushToken, Trial: pushTrial,
 		Journal: journal, Artifacts: "/artifacts", Seed: "pod", Metrics: metrics, Drain: p.drain, Clock: clock,
 	})
 	if err != nil {
@@ -217,7 +217,7 @@ func TestPushGuardsItsAddress(t *testing.T) {
 func TestPushOverAUnixSocketFromManyAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	p := &pushed{t: t, drain: make(chan struct{}), rec: sourcetest.NewRecord(), done: make(chan bool, 1)}
-	src, err := New(Config{Trusted: []net.Listener{listen(t, "unix", path)}, Journal: path + ".journal", Drain: p.drain})
+	src, err := New(Config{Trusted: listen(t, "unix", path), Journal: path + ".journal", Drain: p.drain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestPushSaysWhyNot(t *testing.T) {
 func TestPushTellsWhyAListenerIsMissing(t *testing.T) {
 	drain := sourcetest.Closed()
 	push, err := New(Config{
-		Trusted: []net.Listener{listen(t, "unix", filepath.Join(t.TempDir(), "s"))}, Journal: filepath.Join(t.TempDir(), "j"),
+		Trusted: listen(t, "unix", filepath.Join(t.TempDir(), "s")), Journal: filepath.Join(t.TempDir(), "j"),
 		Trouble: io.ErrClosedPipe, Drain: drain, Clock: sourcetest.Quick(),
 	})
 	if err != nil {
@@ -285,10 +285,8 @@ func TestPushIsRefusedWithoutWhatItNeeds(t *testing.T) {
 	defer sourcetest.Shut(t, l)
 	journal := filepath.Join(t.TempDir(), "j")
 	for name, cfg := range map[string]Config{
-		"no listener":            {Journal: journal},
-		"no token":               {Journal: journal, Guarded: []net.Listener{l}},
-		"no trial":               {Journal: journal, Katib: []net.Listener{l}},
-		"no place for a journal": {Journal: filepath.Join(journal, "x", "y"), Trusted: []net.Listener{l}},
+		"no token":               {Journal: journal, Guarded: l},
+		"no place for a journal": {Journal: filepath.Join(journal, "x", "y"), Trusted: l},
 	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: no error", name)

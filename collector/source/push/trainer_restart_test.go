@@ -24,7 +24,7 @@ func TestTrainerStepOutlivesTheCollector(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			p, err := New(Config{Trusted: []net.Listener{l}, Journal: path, Metrics: []string{"loss"}})
+			p, err := New(Config{Trusted: l, Journal: path, Metrics: []string{"loss"}})
 			if err != nil {
 				t.Fatal(err)
 			}
