@@ -216,8 +216,8 @@ func quote(message string) string {
 	}
 	if before, exception := cutTraceback(message); exception != "" {
 		said := []rune(oneLine(exception))
-		if len(said) > tail {
-			return fmt.Sprintf(" (%s...)", string(said[:tail]))
+		if len(said) > tail { // the program said more after it, which may be why it ended
+			return fmt.Sprintf(" (%s ... %s)", string(said[:tail/2]), string(said[len(said)-tail/2:]))
 		}
 		return fmt.Sprintf(" (%s, at %s)", string(said), lastOf(before, tail))
 	}

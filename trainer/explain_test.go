@@ -165,7 +165,8 @@ func TestExplainQuotesTheExceptionOfATracebackFirst(t *testing.T) {
 		"without its beginning":  {"n <module>\n" + last + "ValueError: 0.1\n", `(ValueError: 0.1, at File "train.py", line 3, in main raise ValueError(lr))`},
 		"one while another":      {begin + "KeyError: 1\n\nDuring handling of the above exception, another exception occurred:\n\n" + begin + last + "ValueError: 0.1\n", `(ValueError: 0.1, at File "train.py", line 3`},
 		"an exception of lines":  {begin + "RuntimeError: these differ:\n\ta\n\tb\n", `(RuntimeError: these differ: a b, at File "train.py", line 9, in <module> main(lr))`},
-		"an exception too long":  {begin + "ValueError: " + strings.Repeat("x", 500), "(ValueError: " + strings.Repeat("x", 288) + "...)"},
+		"an exception too long":  {begin + "ValueError: " + strings.Repeat("x", 500), "(ValueError: " + strings.Repeat("x", 138) + " ... " + strings.Repeat("x", 150) + ")"},
+		"one that was handled":   {begin + "ConnectionError: retrying\n" + strings.Repeat("epoch 2 loss 0.5\n", 40) + "error: disk quota exceeded\n", "error: disk quota exceeded)"},
 		"a traceback without it": {begin + last, `(epoch 1 Traceback (most recent call last): File "train.py", line 9, in <module> main(lr) File "train.py", line 3, in main`},
 	}
 	for name, tc := range tests {

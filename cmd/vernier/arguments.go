@@ -28,7 +28,7 @@ func oneExperiment(cmd *cobra.Command, args []string) error {
 // noTrial refuses the name of a trial where that of an experiment is asked for.
 func noTrial(cmd *cobra.Command, name string) error {
 	experiment, _, found := strings.Cut(name, "/")
-	if !found || experiment == "" {
+	if !found || experiment == "" || experiment == "experiment" || experiment == "experiments" { // kubectl's form
 		return nil
 	}
 	return usageErrorf("%s is a trial of the experiment %s, and %s takes an experiment: write %s, or see the trial with %s describe %s",

@@ -45,11 +45,16 @@ func firstFailure(v experimentView, told bool) string {
 // brief is a message of the experiment without what it says of a trial, where
 // firstFailure says as much.
 func (v experimentView) brief(message string) string {
-	if firstFailure(v, false) == "" {
-		return message
+	text, newest, _ := strings.Cut(message, v1beta1.NewestSays)
+	for _, t := range v.Trials {
+		if isBad(t.State) && t.Message != "" {
+			if strings.Contains(newest, cause(t.Message)) {
+				return text
+			}
+			break
+		}
 	}
-	text, _, _ := strings.Cut(message, v1beta1.NewestSays)
-	return text
+	return message
 }
 
 // notFinite says that the objective was measured, and is NaN or infinite.
@@ -65,7 +70,7 @@ const neverBest = "not a finite number: the trial counts as done, and is never t
 func divergedText(v experimentView) string {
 	n := 0
 	for _, t := range v.Trials {
-		if t.finished() && t.notFinite() {
+		if t.State == string(v1beta1.TrialSucceeded) && t.notFinite() {
 			n++
 		}
 	}

@@ -44,3 +44,23 @@ func TestTheMessageOfAFailedTrialIsShownOnce(t *testing.T) {
 		})
 	}
 }
+
+// What the experiment says of its newest failure stays where the first one was another.
+func TestTheNewestFailureIsShownWhereItDiffers(t *testing.T) {
+	first := aTrial(4, v1beta1.TrialFailed, "")
+	first.Status.Conditions[1].Message = "Trial has failed. ValueError: no data"
+	e := ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", v1beta1.MessageMaxFailed+": the last 5 trials have all failed"+v1beta1.NewestSays+"charlm-0009: OSError: disk")
+	if text := explainExperiment(newExperimentView(e, []v1beta1.Trial{first}), noon).Why; !strings.Contains(text, "OSError: disk") {
+		t.Errorf("it does not say why the newest failed: %s", text)
+	}
+}
+
+// A trial that printed NaN and failed does not count as done.
+func TestOnlyTrialsThatSucceededCountAsDone(t *testing.T) {
+	for state, want := range map[v1beta1.TrialConditionType]bool{v1beta1.TrialSucceeded: true, v1beta1.TrialFailed: false, v1beta1.TrialEarlyStopped: false} {
+		v := newExperimentView(anExperiment(), []v1beta1.Trial{aTrial(1, state, "NaN")})
+		if got := strings.Contains(divergedText(v), "not a finite number"); got != want {
+			t.Errorf("%s: told as done: %v, want %v", state, got, want)
+		}
+	}
+}

@@ -124,7 +124,7 @@ func trialLine(v experimentView, t trialView, now time.Time) string {
 	switch {
 	case isBad(t.State) && t.Message != "":
 		line += ": " + cause(t.Message)
-	case t.finished() && t.notFinite():
+	case t.State == string(v1beta1.TrialSucceeded) && t.notFinite():
 		line += ": " + v.metricName() + " is " + neverBest
 	}
 	return line

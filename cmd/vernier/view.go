@@ -200,7 +200,7 @@ func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) e
 	for i := range trials {
 		trial := newTrialView(&trials[i])
 		if isBad(trial.State) {
-			trial.Message = script.InFlags(experiment, trial.Message)
+			trial.Message = script.Sentences(experiment, trial.Message)
 		}
 		view.Trials = append(view.Trials, trial)
 	}

@@ -209,7 +209,7 @@ def main():
         except (ValueError, FloatingPointError, np.linalg.LinAlgError, lightgbm.basic.LightGBMError) as error:
             # A training that breaks is a failed trial, as anywhere.
             print(question, error, file=sys.stderr)
-            answer = {"failed": True}
+            answer = {"failed": True} | ({"curve": [None] * question["steps"]} if question.get("steps") else {})
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

@@ -72,7 +72,9 @@ func (t *table) startTrainings(ctx context.Context, n int, now float64) ([]*trai
 		w := &training{Candidate: c, noise: stream, next: now + pace, pace: pace, last: last}
 		if t.Problem.Task == nil {
 			w.truth = t.Problem.Truth(c.Point)
-		} else if w.truth, err = t.Evaluate(ctx, c.Number, c.Point); err != nil {
+		} else if truth, err := t.Evaluate(ctx, c.Number, c.Point); err == nil {
+			w.truth = truth
+		} else {
 			return nil, err
 		}
 		out = append(out, w)

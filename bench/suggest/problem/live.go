@@ -58,9 +58,23 @@ func CurveTrainings() []*Problem {
 			family := "curve-" + model + "-" + data[0]
 			out = append(out, &Problem{
 				Name: family + "-" + data[1], Suite: LiveCurves, Family: family, Curve: &Curve{Steps: liveSteps},
-				Parameters: slices.DeleteFunc(liveSpace(model), func(p suggest.ParameterSpec) bool { return p.Name == "trees" }),
+				Parameters: curveSpace(model),
 				Task:       &Task{model, data[0], data[1]},
 			})
+		}
+	}
+	return out
+}
+
+// curveSpace has no number of trees, which is that of the steps, and not the boosting that
+// scales old trees again in each round: a model cut short is not what it was then.
+func curveSpace(model string) []suggest.ParameterSpec {
+	out := slices.DeleteFunc(liveSpace(model), func(p suggest.ParameterSpec) bool {
+		return p.Name == "trees" || p.When != nil && p.When.Parameter == "boosting"
+	})
+	for i := range out {
+		if out[i].Name == "boosting" {
+			out[i] = choice("boosting", "gbdt", "rf")
 		}
 	}
 	return out

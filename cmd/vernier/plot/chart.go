@@ -136,7 +136,7 @@ func (c Chart) near(y scale) scale {
 		return y
 	}
 	slices.Sort(values)
-	low, high := values[len(values)/10], values[len(values)*9/10]
+	low, high := values[len(values)/10], values[(len(values)-1)*9/10]
 	reach := 5 * (high - low)
 	if reach == 0 {
 		reach = max(math.Abs(high), 1)

@@ -93,6 +93,8 @@ func TestTheRangeWithoutFarOutliers(t *testing.T) {
 		"one on each side":               {among(900, -900), nil, 1, 1.9},
 		"one that is the best":           {among(900), []float64{1, 900}, 1, 900},
 		"one that the best was at first": {among(900), []float64{900, 1}, 1, 1.9},
+		"ten points":                     {append([]float64{1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8}, 1e6), nil, 1, 1.8},
+		"two of twenty":                  {append(among(1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7), 900, 900), nil, 1, 1.9},
 		"few points":                     {[]float64{1, 1, 1, 900}, nil, 1, 900},
 		"points that are equal, and one": {[]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 900}, nil, 0.5, 1.5},
 	}

@@ -10,10 +10,10 @@ import (
 
 var (
 	// parameterField is a field of a parameter, whose last word is worth keeping.
-	parameterField = regexp.MustCompile(`spec\.parameters\[(\d+)\](?:\.feasibleSpace)?(?:\.(\w+)(?:\.\w+|\[\d+\])*)?`)
+	parameterField = regexp.MustCompile(`\bspec\.parameters\[(\d+)\](?:\.feasibleSpace)?(?:\.(\w+)(?:\.\w+|\[\d+\])*)?`)
 	// objectiveField is a field of one objective, or of several.
-	objectiveField = regexp.MustCompile(`spec\.objectives?(?:\[(\d+)\])?(?:\.(\w+)(?:\.\w+|\[\d+\])*)?`)
-	otherField     = regexp.MustCompile(`(?:metadata|spec)(?:\.\w+(?:\[\d+\])?)+`)
+	objectiveField = regexp.MustCompile(`\bspec\.objectives?(?:\[(\d+)\])?(?:\.(\w+)(?:\.\w+|\[\d+\])*)?`)
+	otherField     = regexp.MustCompile(`\b(?:metadata|spec)(?:\.\w+(?:\[\d+\])?)+`)
 )
 
 // fieldFlags are the flags of vernier run by the beginnings of fields, the longest first.
@@ -25,19 +25,28 @@ var fieldFlags = []struct{ field, flag string }{
 	{"spec.trialTemplate.retry", "--retry"}, {"metadata.name", "--name"},
 }
 
-// InFlags is what is said of an experiment, in words of the command line that made it.
-// An experiment that was made from a file keeps its own.
-func InFlags(e *v1beta1.Experiment, text string) string {
+// Sentences is what is said of a trial in these words. It leaves alone what the trial's
+// program printed.
+func Sentences(e *v1beta1.Experiment, text string) string {
 	if e.Annotations[Annotation] == "" {
 		return text
 	}
-	text = strings.NewReplacer(
+	return strings.NewReplacer(
 		"the format that the experiment's metricsCollectorSpec says", "the format that --metrics says",
 		"the format in the experiment's metricsCollectorSpec", "--metrics",
 		"the filter in the experiment's metricsCollectorSpec", "give a --filter",
 		"Set maxFailedTrialCount to allow more", "vernier edit "+e.Name+" --max-failed N allows more",
 		"; on a cluster, set trialTemplate.retain to keep the pod", "", // it runs on this machine
 	).Replace(text)
+}
+
+// InFlags is what is said of an experiment, in words of the command line that made it.
+// An experiment that was made from a file keeps its own.
+func InFlags(e *v1beta1.Experiment, text string) string {
+	if e.Annotations[Annotation] == "" {
+		return text
+	}
+	text = Sentences(e, text)
 	text = parameterField.ReplaceAllStringFunc(text, func(field string) string {
 		found := parameterField.FindStringSubmatch(field)
 		i, err := strconv.Atoi(found[1])
@@ -51,7 +60,7 @@ func InFlags(e *v1beta1.Experiment, text string) string {
 		i, _ := strconv.Atoi(found[1]) // without a number it is the first
 		all := e.Spec.AllObjectives()
 		switch {
-		case i >= len(all):
+		case i >= len(all) || found[2] == "additionalMetricNames":
 			return field
 		case found[2] == "goal":
 			return "--goal"

@@ -70,6 +70,15 @@ func TestParseParameter(t *testing.T) {
 	}
 }
 
+// Of 0.1 and 0.3 the difference is a little less than 0.2, as computers count.
+func TestAStepAsLongAsTheRange(t *testing.T) {
+	for _, text := range []string{"x=uniform(0.1,0.3,0.2)", "x=uniform(1.1,1.3,0.2)", "n=int(8,64,56)"} {
+		if _, err := ParseParameter(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestWrongParametersSayWhatToWrite(t *testing.T) {
 	tests := map[string]string{
 		"lr":                      "write lr=FORM",

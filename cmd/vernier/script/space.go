@@ -202,7 +202,7 @@ func stepFits(word, low, high, step string) error {
 	least, _ := strconv.ParseFloat(low, 64) // they are numbers
 	most, _ := strconv.ParseFloat(high, 64)
 	by, _ := strconv.ParseFloat(step, 64)
-	if least >= most || by <= most-least {
+	if least >= most || by <= (most-least)*(1+1e-9) { // 0.3-0.1 is less than 0.2
 		return nil
 	}
 	return fmt.Errorf("the third number is the step, and %s is more than from %s to %s: write %s(%s,%s) for all values between, a smaller step, or choice(%s,%s,%s) for these values alone",
