@@ -15,7 +15,7 @@ describe("scales", () => {
     for (const [a, b] of [[0.62, 0.63], [1e-9, 2e-9], [-5e6, 7e6]]) expect(linearTicks(a, b, 6).length).toBeGreaterThan(2);
   });
   it("tell each tick of a time from the next", () => {
-    for (const [a, b] of [[0, 0.004], [0, 7], [5, 5.3], [9, 13], [0, 95], [3600, 3700], [0, 5400], [90_000, 93_000], [0, 900_000]]) {
+    for (const [a, b] of [[3605, 3655], [7210, 7235], [90_100, 93_500], [10.2, 10.8], [0.0001, 0.0004], [5, 5.05], [0, 0.004], [0, 7], [5, 5.3], [9, 13], [0, 95], [3600, 3700], [0, 5400], [90_000, 93_000], [0, 900_000]]) {
       const s = scale([a, b], { time: true });
       for (const count of [2, 6, 12]) {
         const texts = s.ticks(count).map(s.text);

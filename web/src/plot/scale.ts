@@ -42,17 +42,24 @@ function spread(n: number, count: number, a: number, b: number): number[] {
   return Array.from({ length: Math.ceil(n / step) }, (_, i) => i * step).filter((v) => v >= a && v <= b);
 }
 
-export function linearTicks(a: number, b: number, count: number): number[] {
+export const linearTicks = (a: number, b: number, count: number): number[] => every(linearStep(a, b, count), a, b);
+
+function linearStep(a: number, b: number, count: number): number {
   const raw = (b - a) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(raw));
-  return every([1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999) ?? power * 10, a, b);
+  return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999) ?? power * 10;
 }
 
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200];
 
-/** Seconds, no finer than formatDuration tells apart. */
+/** Seconds, no finer than formatDuration tells apart. One in the middle where there is no multiple of that. */
 export function timeTicks(a: number, b: number, count: number): number[] {
-  if (b < 10) return linearTicks(a, b, Math.min(count, (b - a) / (b < 1 ? 0.001 : 0.1)));
+  const ticks = multiples(a, b, count);
+  return ticks.length > 0 ? ticks : [(a + b) / 2];
+}
+
+function multiples(a: number, b: number, count: number): number[] {
+  if (b < 10) return every(Math.max(linearStep(a, b, count), b < 1 ? 0.001 : 0.1), a, b);
   const finest = b < 3600 ? 1 : b < 86400 ? 60 : 3600;
   const raw = Math.max((b - a) / Math.max(1, count), finest);
   return every(steps.find((s) => s >= raw * 0.999) ?? 86400 * Math.ceil(raw / 86400), a, b);
