@@ -377,7 +377,7 @@ func shortNumber(text string) string {
 // shownParam is the value of a parameter for people, without the digits that a scale
 // leaves behind: 0.001, not 0.0010000000000000002. Whole numbers are whole.
 func shownParam(text string) string {
-	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if !strings.ContainsAny(text, ".eE") {
 		return text
 	}
 	return shortNumber(text)

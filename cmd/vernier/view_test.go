@@ -117,10 +117,10 @@ func TestShortNumber(t *testing.T) {
 func TestParametersAreShownWithoutTheDigitsOfAScale(t *testing.T) {
 	trial := aTrial(1, v1beta1.TrialSucceeded, "0.5")
 	trial.Spec.ParameterAssignments = []v1beta1.ParameterAssignment{
-		{Name: "lr", Value: "0.0010000000000000002"}, {Name: "wd", Value: "0.000123456789"}, {Name: "width", Value: "123456789"}, {Name: "opt", Value: "sgd with momentum"},
+		{Name: "lr", Value: "0.0010000000000000002"}, {Name: "wd", Value: "0.000123456789"}, {Name: "width", Value: "123456789"}, {Name: "opt", Value: "sgd with momentum"}, {Name: "day", Value: "20240101123456789012"},
 	}
 	e := anExperiment()
-	e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "width"})
+	e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "width"}, v1beta1.ParameterSpec{Name: "day"})
 	v := newExperimentView(withBest(e, trial), []v1beta1.Trial{trial})
 	shown := map[string]func(out *bytes.Buffer) error{
 		"by run":        func(out *bytes.Buffer) error { printResult(out, v); return nil },
@@ -134,7 +134,7 @@ func TestParametersAreShownWithoutTheDigitsOfAScale(t *testing.T) {
 			if err := show(&out); err != nil {
 				t.Fatal(err)
 			}
-			requireText(t, out.String(), "0.001", "123456789")
+			requireText(t, out.String(), "0.001", "123456789", "20240101123456789012")
 			if strings.Contains(out.String(), "0002") {
 				t.Errorf("it has all digits:\n%s", out.String())
 			}
