@@ -207,9 +207,9 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 	return pick{"cmaes", fmt.Sprintf("an evolution strategy that goes on from the best, as there are %d results or more", lead(s.Budget))}
 }
 
-// early picks among the models for few results. On real trainings they are better
-// together than any of them, and on smooth functions they are no worse than the Gaussian
-// process alone.
+// early picks among the models for few results. None is best everywhere: forests and
+// densities where losses have steps and branches, the process where they are smooth. What
+// was measured is in docs/benchmarks.md.
 func (a *automatic) early(number int, now situation) pick {
 	process := pick{bayes.Name, "a Gaussian process, as results are few"}
 	forest := pick{autoForest, "a forest, in case the loss has steps"}

@@ -65,7 +65,7 @@ func Registration() propose.Registration {
 		Settings: []propose.Setting{
 			{Name: "acq_func", Default: "gp_hedge", Help: "What makes a point worth trying: gp_hedge (trials take turns; the last of the budget go where the model's mean is lowest), EI (expected improvement), PI (probability of improvement) or LCB (confidence bound). EIps and PIps are EI and PI per second: how long trials take is modelled too, once three have told."},
 			{Name: "acq_optimizer", Default: "auto", Help: "How the best point is found: sampling (the best of many candidates), lbfgs (then along the gradient) or auto, which is lbfgs."},
-			{Name: "base_estimator", Default: "GP", Help: "The model of the losses: GP, a Gaussian process, or ET, a forest of extremely randomized trees, for conditional parameters and losses with steps. RF and GBRT are ET. With several objectives, earlier studies, or a rule that stops trials early it is a Gaussian process in each case."},
+			{Name: "base_estimator", Default: "GP", Help: "The model of the losses: GP, a Gaussian process, or ET, a forest of extremely randomized trees, for conditional parameters and losses with steps. RF and GBRT are ET. With several objectives, earlier studies, or a rule that stops trials early it is a Gaussian process in each case. With ET, gp_hedge is EI, and the best point is looked for step by step whatever acq_optimizer says."},
 			{Name: "n_initial_points", Default: "8", Help: "How many trials spread evenly over the space before the model is asked, a whole number of at least 0."},
 			propose.RandomStateSetting(),
 		},

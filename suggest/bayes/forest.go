@@ -52,7 +52,8 @@ func (g *surrogates) forest(ctx context.Context, t *target, s sample, way arm, n
 		data.Dims = append(data.Dims, forest.Dim{Dim: dim, Active: 1})
 	}
 	worst := slices.Max(s.Outcomes)
-	for _, row := range slices.Concat(rowsOf(g.failed), g.running) {
+	failed, running := g.failed[max(0, len(g.failed)-modelled/2):], g.running[max(0, len(g.running)-pendingModelled):]
+	for _, row := range slices.Concat(rowsOf(failed), running) {
 		data.X, data.Y = append(data.X, row), append(data.Y, worst)
 	}
 	t.acquisition.Models, t.acquisition.Utility = []gp.Predictor{grove{g.models.grow(ctx, data, number)}}, way.utility(best)
