@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
@@ -12,6 +13,26 @@ import (
 func TestContract(t *testing.T) {
 	for _, r := range algorithm.All() {
 		t.Run(r.Name, func(t *testing.T) { holdToContract(t, r) })
+	}
+}
+
+// Settings that put another model in the place of the usual one keep the contract too.
+func TestContractWithSettings(t *testing.T) {
+	for name, setting := range map[string]suggest.Setting{
+		"cmaes":                withSurrogate,
+		"bayesianoptimization": {Name: "base_estimator", Value: "ET"},
+	} {
+		t.Run(name+" "+setting.Name, func(t *testing.T) {
+			r, ok := algorithm.Get(name)
+			if !ok {
+				t.Fatalf("there is no %s", name)
+			}
+			build := r.New
+			r.New = func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+				return build(space, append(slices.Clip(settings), setting))
+			}
+			holdToContract(t, r)
+		})
 	}
 }
 

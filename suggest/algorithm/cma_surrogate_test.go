@@ -8,23 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/suggesttest"
 )
 
 var withSurrogate = suggest.Setting{Name: "surrogate", Value: "true"}
-
-func TestContractOfCmaesWithSurrogate(t *testing.T) {
-	r, ok := algorithm.Get("cmaes")
-	if !ok {
-		t.Fatal("there is no cmaes")
-	}
-	build := r.New
-	r.New = func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-		return build(space, append(slices.Clip(settings), withSurrogate))
-	}
-	holdToContract(t, r)
-}
 
 // valley is Rosenbrock's function in [0, 1], with the optimum at 0.7.
 func valley(_ int, p suggest.Point) float64 {
