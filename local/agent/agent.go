@@ -119,12 +119,14 @@ func Run(ctx context.Context, cfg Config) error {
 	defer wg.Wait()
 	defer cancel()
 	failures := make(chan error, 3)
-	wg.Go(func() { failures <- n.serve(ctx, listener) })
-	if err := n.register(ctx); err != nil {
-		return err
-	}
+	// Its library writes to the scheme that all clients of the process read, so it is
+	// made before any request is served.
 	claims, err := serveClaims(klog.NewContext(ctx, n.log), n.client, n.layout, cmp.Or(cfg.StorageClass, StorageClassName))
 	if err != nil {
+		return err
+	}
+	wg.Go(func() { failures <- n.serve(ctx, listener) })
+	if err := n.register(ctx); err != nil {
 		return err
 	}
 	wg.Go(func() { n.keep(ctx) })
