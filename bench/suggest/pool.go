@@ -114,7 +114,7 @@ func (w *worker) teach(r *play.Run) error {
 				return err
 			}
 		}
-		r.Evaluate = w.learner.Evaluator(r.Problem, r.Problem.Space())
+		r.Evaluate, r.Train = w.learner.Evaluator(r.Problem, r.Problem.Space()), w.learner.Trainer(r.Problem, r.Problem.Space())
 	case r.Problem.Table != nil:
 		tables, err := w.tables()
 		if err != nil {

@@ -2,8 +2,8 @@
 
 JSON Lines on standard input and output:
 {"task":{"model":"net","data":"wine","metric":"nll"},"params":{...}} answers
-{"values":[0.12]} or {"failed":true}. A question with "steps" is answered with its
-"curve" too, null where the loss is not finite. Equal questions have equal answers.
+{"values":[0.12]} or {"failed":true}. A question with "steps" is answered with the
+"curve" of the first ones, null where the loss is not finite. Equal questions have equal answers.
 Inactive parameters are not in params.
 """
 
@@ -164,34 +164,47 @@ def error(metric, y, predicted):
 ROUNDS = 3
 
 
-def curve(task, p, steps):
-    """The loss after each step, NaN once it has diverged."""
-    regression = task["data"] in REGRESSIONS
-    train, test, y_train, y_test = split(task)
-    scale = SCALES[p.get("scale", "none")]().fit(train)
-    train, test = scale.transform(train), scale.transform(test)
-    classes = None if regression else np.unique(load(task["data"])[1])
-    if task["model"] == "boost":
-        m = boost(p | {"trees": ROUNDS * steps}, regression).fit(train, y_train)
-        after = lambda step: {"num_iteration": ROUNDS * step}
-        grow = lambda: None
-    else:
-        m, after = net(p, regression), lambda step: {}
-        grow = lambda: m.partial_fit(train, y_train, **({} if regression else {"classes": classes}))
-    losses = []
-    for step in range(1, steps + 1):
-        try:
-            grow()
-            if task["metric"] == "nll":
-                y = log_loss(y_test, m.predict_proba(test, **after(step)), labels=classes)
-            else:
-                y = error(task["metric"], y_test, m.predict(test, **after(step)))
-        except ValueError:
-            break  # it has diverged
-        if not np.isfinite(y):
-            break
-        losses.append(float(y))
-    return losses + [None] * (steps - len(losses))
+class Training:
+    """A training that goes on from where it was left."""
+
+    def __init__(self, task, p):
+        self.task, self.p, self.losses, self.over, self.model = task, p, [], False, None
+        self.regression = task["data"] in REGRESSIONS
+        train, test, self.y_train, self.y_test = split(task)
+        scale = SCALES[p.get("scale", "none")]().fit(train)
+        self.train, self.test = scale.transform(train), scale.transform(test)
+        self.classes = None if self.regression else np.unique(load(task["data"])[1])
+
+    def curve(self, steps):
+        """The loss after each step, None once it has diverged."""
+        boosted = self.task["model"] == "boost"
+        if len(self.losses) < steps and not self.over:
+            if boosted:  # what it is after some rounds does not depend on the later ones
+                self.model = boost(self.p | {"trees": ROUNDS * steps}, self.regression).fit(self.train, self.y_train)
+            elif self.model is None:
+                self.model = net(self.p, self.regression)
+        while len(self.losses) < steps and not self.over:
+            try:
+                y = self.step({"num_iteration": ROUNDS * (len(self.losses) + 1)} if boosted else {})
+            except ValueError:
+                y = np.nan  # it has diverged
+            self.over = not np.isfinite(y)
+            if not self.over:
+                self.losses.append(float(y))
+        known = self.losses[:steps]
+        return known + [None] * (steps - len(known))
+
+    def step(self, after):
+        if not after:
+            self.model.partial_fit(self.train, self.y_train, **({} if self.regression else {"classes": self.classes}))
+        if self.task["metric"] == "nll":
+            return log_loss(self.y_test, self.model.predict_proba(self.test, **after), labels=self.classes)
+        return error(self.task["metric"], self.y_test, self.model.predict(self.test, **after))
+
+
+@functools.lru_cache(maxsize=256)
+def training(text):
+    return Training(*json.loads(text))
 
 
 def main():
@@ -201,7 +214,7 @@ def main():
         question = json.loads(line)
         try:
             if question.get("steps"):
-                losses = curve(question["task"], question["params"], question["steps"])
+                losses = training(json.dumps([question["task"], question["params"]])).curve(question["steps"])
                 answer = {"curve": losses} | ({"failed": True} if losses[-1] is None else {"values": losses[-1:]})
             else:
                 value = float(loss(question["task"], question["params"]))

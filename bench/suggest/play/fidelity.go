@@ -17,7 +17,7 @@ type training struct {
 	// next is when its next step ends, and pace how long a step takes.
 	next, pace float64
 	step, last int
-	truth      problem.Outcome // of the full training
+	losses     []float64 // without noise, of the steps that were asked for
 	curve      []suggest.Sample
 	done       bool
 }
@@ -69,38 +69,50 @@ func (t *table) startTrainings(ctx context.Context, n int, now float64) ([]*trai
 		if c.Resource > 0 {
 			last = min(last, max(1, int(math.Round(c.Resource))))
 		}
-		w := &training{Candidate: c, noise: stream, next: now + pace, pace: pace, last: last}
-		if t.Problem.Task == nil {
-			w.truth = t.Problem.Truth(c.Point)
-		} else if truth, err := t.Evaluate(ctx, c.Number, c.Point); err == nil {
-			w.truth = truth
-		} else {
-			return nil, err
-		}
-		out = append(out, w)
+		out = append(out, &training{Candidate: c, noise: stream, next: now + pace, pace: pace, last: last})
 	}
 	return out, err
 }
 
-// loss after the step of a training, without noise.
-func (t *table) loss(w *training) float64 {
-	if t.Problem.Curve.At == nil {
-		return w.truth.Curve[w.step-1]
+// loss after the step of a training, without noise. Real steps are asked for in threes, nines and so on, and never more than the trial has: most trials are short.
+func (t *table) loss(ctx context.Context, w *training) (float64, error) {
+	if t.Problem.Curve.At != nil {
+		return t.Problem.Curve.At(w.Point, w.step), nil
 	}
-	return t.Problem.Curve.At(w.Point, w.step)
+	if w.step > len(w.losses) {
+		o, err := t.Train(ctx, w.Point, min(max(1, 3*len(w.losses)), w.last))
+		if err != nil {
+			return 0, err
+		}
+		w.losses = o.Curve
+	}
+	return w.losses[w.step-1], nil
+}
+
+// truth is the outcome of the full training.
+func (t *table) truth(ctx context.Context, w *training) (problem.Outcome, error) {
+	if t.Problem.Task == nil {
+		return t.Problem.Truth(w.Point), nil
+	}
+	return t.Evaluate(ctx, w.Number, w.Point)
 }
 
 // train takes one step of a training, which ended now, and tells the player.
 func (t *table) train(ctx context.Context, w *training, cost float64) error {
 	w.step++
 	w.next += w.pace
-	y := t.loss(w)
+	y, err := t.loss(ctx, w)
+	if err != nil {
+		return err
+	}
 	if math.IsNaN(y) {
 		w.done = true
 		return t.player.Tell(ctx, []Result{{Number: w.Number, State: suggest.Failed}})
 	}
 	y += t.Problem.Curve.Sigma * w.noise.NormFloat64()
-	t.judge.seeStep(w.truth, y, cost)
+	if err := t.judge.seeStep(func() (problem.Outcome, error) { return t.truth(ctx, w) }, y, cost); err != nil {
+		return err
+	}
 	sample := suggest.Sample{Step: int64(w.step), Value: y}
 	w.curve = append(w.curve, sample)
 	stop, err := t.player.Report(ctx, w.Number, sample)

@@ -50,18 +50,21 @@ func (j *judge) see(p suggest.Point, o problem.Outcome) {
 
 // seeStep notes a step of a training, when cost had been paid in all.
 // What is recommended is the point with the lowest value on its curve so far,
-// and its worth is that of its full training. Points whose training diverges in
-// the end are never recommended.
-func (j *judge) seeStep(o problem.Outcome, value, cost float64) {
-	if !(value < j.best) || o.Failed {
-		return
+// and its worth is that of its full training, which truth gives. Points whose training
+// diverges in the end are never recommended.
+func (j *judge) seeStep(truth func() (problem.Outcome, error), value, cost float64) error {
+	if !(value < j.best) {
+		return nil
+	}
+	o, err := truth()
+	if err != nil || o.Failed {
+		return err
 	}
 	j.best = value
-	truth := o.Values[0]
-	if n := len(j.path); n > 0 && j.path[n-1][1] == truth {
-		return
+	if n := len(j.path); n == 0 || j.path[n-1][1] != o.Values[0] {
+		j.path = append(j.path, [2]float64{cost, o.Values[0]})
 	}
-	j.path = append(j.path, [2]float64{cost, truth})
+	return nil
 }
 
 // seeFront notes an evaluation with several objectives. The loss is the

@@ -92,7 +92,7 @@ func TestAGameOfTrainingsWithCurves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, _, err := Play(t.Context(), ours, Run{Problem: p, Regime: regime(t, Fidelity8), Budget: 4, Evaluate: l.Evaluator(p, p.Space())})
+	path, _, err := Play(t.Context(), ours, Run{Problem: p, Regime: regime(t, Fidelity8), Budget: 4, Evaluate: l.Evaluator(p, p.Space()), Train: l.Trainer(p, p.Space())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,9 +42,10 @@ func fakePeer(how string) {
 		}
 		switch {
 		case r.Task != nil && r.Steps > 0 && r.Params["c"] == 1e3: // it diverges after two steps
-			_ = out.Encode(map[string]any{"failed": true, "curve": []any{3, 2, nil}})
+			_ = out.Encode(map[string]any{"failed": true, "curve": []any{3, 2, nil}[:min(r.Steps, 3)]})
 		case r.Task != nil && r.Steps > 0:
-			_ = out.Encode(map[string]any{"values": []any{1}, "curve": []any{3, 2, 1}})
+			curve := []any{3, 2, 1}[:min(r.Steps, 3)]
+			_ = out.Encode(map[string]any{"values": curve[len(curve)-1:], "curve": curve})
 		case r.Task != nil && r.Params["c"] == 1e3: // the slope breaks at its end
 			_ = out.Encode(map[string]any{"failed": true})
 		case r.Task != nil:

@@ -15,6 +15,10 @@ import (
 // Evaluate is what a trial of a problem measures.
 type Evaluate func(ctx context.Context, number int, p suggest.Point) (problem.Outcome, error)
 
+// Train takes the first steps of a training of a point: their losses are the outcome's
+// curve, and the last of them its value.
+type Train func(ctx context.Context, p suggest.Point, steps int) (problem.Outcome, error)
+
 // Evaluator is that of a problem of this process, under a seed.
 func Evaluator(p *problem.Problem, seed uint64) Evaluate {
 	noise := rng.NewKey(seed, "noise", p.Name)
@@ -30,6 +34,8 @@ type Run struct {
 	Seed     uint64
 	Budget   int
 	Evaluate Evaluate
+	// Train is there where the problem is a training with a curve.
+	Train Train
 }
 
 // Path is how the recommendation improved: pairs of a time (evaluations, or full
