@@ -31,6 +31,7 @@ type scriptOptions struct {
 	objectives objectivesFlag
 	goal       float64
 	spec       script.Spec
+	settings   []string
 	env        []string
 	pass       string
 	seed       int64
@@ -76,6 +77,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.Int32VarP(&o.spec.Parallel, "parallel", "j", int32(max(runtime.NumCPU()/2, 1)), "how many trials run at a time (default: as many as have GPUs, or half of the cores)")
 	f.StringVar(&o.spec.Name, "name", "", "name of the experiment (default: that of the program)")
 	f.StringVar(&o.spec.Algorithm, "algorithm", "auto", "algorithm of the search: see vernier optimize --list")
+	f.StringArrayVar(&o.settings, "setting", nil, "setting of the algorithm, as name=value; may be repeated. resource_name=epochs: the parameter epochs says how long a trial trains, and most trials are to be short")
 	f.StringVar(&o.spec.Stopping, "stopping", "", "rule that stops hopeless trials early, such as medianstop: see vernier optimize --list")
 	f.Int64Var(&o.seed, "seed", 0, "makes the proposals reproducible")
 	choiceFlag(cmd, &o.pass, "pass", "", "how the program gets parameters: flags (--lr=0.1), assignments (lr=0.1), env (VERNIER_PARAM_LR) or file (JSON, named by VERNIER_PARAMS_FILE); {lr} in its arguments is replaced in any case", "auto", "flags", "assignments", "env", "file")
@@ -95,7 +97,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 func (o *scriptOptions) onlyForPrograms() error {
 	var wrong error
 	o.flags.Visit(func(f *pflag.Flag) {
-		if slices.Contains([]string{"param", "minimize", "maximize", "goal", "max-trials", "parallel", "name", "algorithm", "stopping", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "probe", "dry-run"}, f.Name) {
+		if slices.Contains([]string{"param", "minimize", "maximize", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "probe", "dry-run"}, f.Name) {
 			wrong = usageErrorf("--%s is for vernier run PROGRAM: with -f, the file says it (the namespace is --namespace, without a short form)", f.Name)
 		}
 	})
@@ -219,6 +221,13 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 	}
 	if _, known := algorithm.Get(s.Algorithm); !known {
 		return unknownMethod("algorithm", s.Algorithm, algorithm.Names())
+	}
+	settings, err := readSettings("--setting", o.settings)
+	if err != nil {
+		return err
+	}
+	for _, setting := range settings {
+		s.Settings = append(s.Settings, v1beta1.AlgorithmSetting(setting))
 	}
 	if _, known := stop.Get(s.Stopping); !known && s.Stopping != "" {
 		return unknownMethod("stopping rule", s.Stopping, stop.Names())

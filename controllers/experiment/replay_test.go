@@ -87,9 +87,10 @@ func TestSuggestionsAreDerivedAgain(t *testing.T) {
 	epochs := []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: "epochs"}}
 	for algorithm, settings := range map[string][]v1beta1.AlgorithmSetting{
 		"random": nil, "sobol": nil, "tpe": nil, "cmaes": nil, "auto": nil, "bayesianoptimization": nil, "nsga2": nil,
-		"asha": epochs, "hyperband": epochs, "bohb": epochs,
+		"asha": epochs, "hyperband": epochs, "bohb": epochs, "auto of short trials": epochs,
 	} {
 		t.Run(algorithm, func(t *testing.T) {
+			algorithm, _, _ := strings.Cut(algorithm, " ")
 			c := played(t, algorithm, trials, settings...)
 			if equal, differ, reasons := c.replay(t); len(equal) != trials {
 				t.Errorf("%d of %d are equal; different: %v; not compared: %v", len(equal), trials, differ, reasons)

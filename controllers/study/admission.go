@@ -11,6 +11,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/architecture"
+	"github.com/vernier-ml/vernier/suggest/propose"
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
@@ -41,9 +42,14 @@ func Learns(name string) bool {
 
 // FirstObjective says whether the algorithm goes by the first of several
 // objectives.
-func FirstObjective(name string) bool {
-	known, ok := algorithm.Get(name)
+func FirstObjective(a *v1beta1.AlgorithmSpec) bool {
+	known, ok := registered(a)
 	return ok && known.FirstObjective
+}
+
+// registered is the algorithm that is named, as it is with its settings.
+func registered(a *v1beta1.AlgorithmSpec) (propose.Registration, bool) {
+	return algorithm.GetWith(a.AlgorithmName, settingsOf(a.AlgorithmSettings))
 }
 
 // CheckRepeats says what is wrong with a spec that asks for repeats: they are made for
@@ -53,7 +59,7 @@ func CheckRepeats(spec *v1beta1.ExperimentSpec) *field.Error {
 		return nil
 	}
 	path := field.NewPath("spec", "repeats")
-	known, ok := algorithm.Get(spec.Algorithm.AlgorithmName)
+	known, ok := registered(spec.Algorithm)
 	switch {
 	case len(spec.AllObjectives()) > 1:
 		return field.Invalid(path, spec.Repeats, "repeats are for one objective, and there are several: remove it")

@@ -20,7 +20,6 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/stop"
 	"github.com/vernier-ml/vernier/trainer"
 )
@@ -176,7 +175,7 @@ func (s *Study) Propose(ctx context.Context, n int) ([]Proposal, error) {
 // the algorithm's plan has an end.
 func (s *Study) Finite() bool {
 	_, finite := s.base.Space.Size()
-	known, _ := algorithm.Get(s.trials.spec.Algorithm.AlgorithmName)
+	known, _ := registered(s.trials.spec.Algorithm)
 	return finite || known.MultiFidelity || known.Repeats
 }
 
@@ -203,7 +202,7 @@ func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Alg
 	if spec.Algorithm == nil || spec.Algorithm.AlgorithmName == "" {
 		return nil, errors.New("no algorithm is named")
 	}
-	known, ok := algorithm.Get(spec.Algorithm.AlgorithmName)
+	known, ok := registered(spec.Algorithm)
 	if !ok {
 		return nil, fmt.Errorf("there is no algorithm %q; use one of %s", spec.Algorithm.AlgorithmName, strings.Join(Algorithms(), ", "))
 	}

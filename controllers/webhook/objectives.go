@@ -29,7 +29,7 @@ func validateObjectives(s *v1beta1.ExperimentSpec) (warnings []string, errs fiel
 	if len(s.Objectives) == 0 || s.Objective == nil {
 		return nil, errs
 	}
-	if a := s.Algorithm; len(s.Objectives) > 1 && a != nil && study.FirstObjective(a.AlgorithmName) {
+	if a := s.Algorithm; len(s.Objectives) > 1 && a != nil && study.FirstObjective(a) {
 		warnings = append(warnings, fmt.Sprintf("%s: %s goes by the first one; auto, nsga2 and others look for good trials in all", path, a.AlgorithmName))
 	}
 	first := s.Objectives[0]

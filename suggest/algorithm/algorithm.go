@@ -43,15 +43,24 @@ func All() []propose.Registration {
 		tpe.Registration(),
 	}
 	for i, r := range all {
-		switch {
-		case Repeatable(r):
-			all[i].New = repeatingOf(believingOf(r))
-		case r.Name == "grid":
-			all[i].New = believingOf(r)
+		all[i].New = dressed(r)
+		if r.Name == autoName {
+			all[i].New = orShort(all[i].New, dressed(shortened(r)))
 		}
-		all[i].New = propose.InitialFirst(all[i].New)
 	}
 	return all
+}
+
+// dressed builds an algorithm with what each of its kind has in common.
+func dressed(r propose.Registration) suggest.New {
+	build := r.New
+	switch {
+	case Repeatable(r):
+		build = repeatingOf(believingOf(r))
+	case r.Name == "grid":
+		build = believingOf(r)
+	}
+	return propose.InitialFirst(build)
 }
 
 // Repeatable says whether trials of the algorithm may be repeated where they are noisy

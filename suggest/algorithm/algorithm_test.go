@@ -21,9 +21,10 @@ func TestContractWithSettings(t *testing.T) {
 	for name, setting := range map[string]suggest.Setting{
 		"cmaes":                withSurrogate,
 		"bayesianoptimization": {Name: "base_estimator", Value: "ET"},
+		"auto":                 {Name: "r_max", Value: "27"},
 	} {
 		t.Run(name+" "+setting.Name, func(t *testing.T) {
-			r, ok := algorithm.Get(name)
+			r, ok := algorithm.GetWith(name, suggest.Settings{setting})
 			if !ok {
 				t.Fatalf("there is no %s", name)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/bayes"
 	"github.com/vernier-ml/vernier/suggest/cmaes"
 	"github.com/vernier-ml/vernier/suggest/design"
+	"github.com/vernier-ml/vernier/suggest/fidelity"
 	"github.com/vernier-ml/vernier/suggest/history"
 	"github.com/vernier-ml/vernier/suggest/population"
 	"github.com/vernier-ml/vernier/suggest/propose"
@@ -18,6 +19,7 @@ import (
 )
 
 const (
+	autoName = "auto"
 	// autoEnumerated bounds the spaces that are gone through without a model.
 	autoEnumerated = 16
 	// autoSmall is the largest budget that the Gaussian process has for itself.
@@ -69,10 +71,10 @@ var _ suggest.Preparer = (*automatic)(nil)
 
 func autoRegistration() propose.Registration {
 	return propose.Registration{
-		Name:     "auto",
+		Name:     autoName,
 		Summary:  "Picks the algorithm for each trial from the search space, the objectives and the number of results, and says why. The best choice when in doubt.",
 		New:      newAuto,
-		Settings: []propose.Setting{propose.RandomStateSetting()},
+		Settings: fidelity.ShortSettings(),
 		Adaptive: true,
 	}
 }

@@ -19,6 +19,8 @@ type asha struct {
 	*fidelity
 	// top is the highest rung to promote to.
 	top func(b *rungBook) int
+	// late says that a trial is to promote a point rather than to start one; nil: none is.
+	late func(s suggest.Study, number int) bool
 }
 
 var _ suggest.Preparer = (*asha)(nil)
@@ -43,17 +45,22 @@ func (a *asha) Prepare(ctx context.Context, s suggest.Study) {
 // Suggest implements suggest.Algorithm.
 func (a *asha) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	b := readRungs(a.reader.Read(s))
-	top := a.top(b)
+	top, whole := a.top(b), func(int) int { return a.depth }
 	return b.fill(ctx, n, func() (suggest.Proposal, error) {
 		if e := a.promotable(b, top); e != nil {
 			p := b.promote(e, a.spend(e.trial.Point, a.resource(a.depth, e.rung+1)), a.resource(a.depth, e.rung+1))
 			p.Why = fmt.Sprintf("point of trial %d, among the best 1/%d with resource %g, goes on with %g", e.trial.Number, a.eta, e.trial.Resource, p.Resource)
 			return p, nil
 		}
+		if a.late != nil && a.late(s, b.next) {
+			if p, err := a.promoteLeftover(b, whole, "the budget ends, too soon for new points"); err == nil {
+				return p, nil
+			}
+		}
 		resource := a.resource(a.depth, 0)
 		drawn, err := a.draw(ctx, s, b, resource)
 		if errors.Is(err, suggest.ErrExhausted) {
-			return a.promoteLeftover(b, func(int) int { return a.depth })
+			return a.promoteLeftover(b, whole, noneNew)
 		}
 		if err != nil {
 			return suggest.Proposal{}, err
@@ -81,16 +88,19 @@ func (a *asha) promotable(b *rungBook, top int) *rungEntry {
 	return nil
 }
 
-// promoteLeftover takes the best point that is left to the next rung when there
-// is no new one. The error is suggest.ErrExhausted when none is left.
-func (f *fidelity) promoteLeftover(b *rungBook, halvings func(bracket int) int) (suggest.Proposal, error) {
+// noneNew is why leftovers are promoted at the end of a finite space.
+const noneNew = "there are no new points"
+
+// promoteLeftover takes the best point that is left to the next rung, for the reason that
+// is given. The error is suggest.ErrExhausted when none is left.
+func (f *fidelity) promoteLeftover(b *rungBook, halvings func(bracket int) int, reason string) (suggest.Proposal, error) {
 	e := b.leftover(halvings)
 	if e == nil {
 		return suggest.Proposal{}, suggest.ErrExhausted
 	}
 	resource := f.resource(halvings(e.bracket), e.rung+1)
 	p := b.promote(e, f.spend(e.trial.Point, resource), resource)
-	p.Why = fmt.Sprintf("there are no new points; that of trial %d is the best of those left, and goes on with resource %g", e.trial.Number, resource)
+	p.Why = fmt.Sprintf("%s; that of trial %d is the best of those left, and goes on with resource %g", reason, e.trial.Number, resource)
 	return p, nil
 }
 

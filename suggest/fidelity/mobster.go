@@ -17,18 +17,23 @@ import (
 func MOBSTER() propose.Registration {
 	summary := "ASHA whose new points come from a Gaussian process that learns from short and long trials at once. The best choice for trials that can be short."
 	return registration("mobster", summary, "asha", nil, func(f *fidelity, _ *suggest.SettingsReader) suggest.Algorithm {
-		var levels []int64
-		for k := range f.depth + 1 {
-			levels = append(levels, int64(f.resource(f.depth, k)))
-		}
-		var spend func(suggest.Point) suggest.Point
-		if f.parameter >= 0 {
-			spend = func(p suggest.Point) suggest.Point { return f.spend(p, float64(f.max)) }
-		}
-		f.sampler = bayes.NewOver(f.space, f.seeding, levels, spend)
-		f.learns, f.joint = true, true
+		f.model()
 		return f.asha()
 	})
+}
+
+// model makes a Gaussian process over points and resources the sampler.
+func (f *fidelity) model() {
+	var levels []int64
+	for k := range f.depth + 1 {
+		levels = append(levels, int64(f.resource(f.depth, k)))
+	}
+	var spend func(suggest.Point) suggest.Point
+	if f.parameter >= 0 {
+		spend = func(p suggest.Point) suggest.Point { return f.spend(p, float64(f.max)) }
+	}
+	f.sampler = bayes.NewOver(f.space, f.seeding, levels, spend)
+	f.learns, f.joint = true, true
 }
 
 // curves is the study as a model over points and resources sees it: a trial for

@@ -63,6 +63,7 @@ type Spec struct {
 	Metrics   string
 	Filters   []string
 	Algorithm string
+	Settings  []v1beta1.AlgorithmSetting
 	Stopping  string
 	Trials    int32
 	Parallel  int32
@@ -80,7 +81,7 @@ func (s Spec) Experiment() (*v1beta1.Experiment, error) {
 	e.Name = s.Name
 	e.Spec = v1beta1.ExperimentSpec{
 		Parameters: s.Parameters, MaxTrialCount: &s.Trials, ParallelTrialCount: &s.Parallel,
-		Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: s.Algorithm},
+		Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: s.Algorithm, AlgorithmSettings: s.Settings},
 		// Running the same command again goes on.
 		ResumePolicy: v1beta1.LongRunning,
 		Seed:         s.Seed, MaxDuration: s.Duration, MaxTrialDuration: s.PerTrial,
@@ -305,7 +306,7 @@ func job(pod corev1.PodTemplateSpec, gpus int) map[string]any {
 
 // summary is what makes two command lines the same search, each part by its name.
 func (s Spec) summary() map[string]string {
-	var parameters, objectives []string
+	var parameters, objectives, settings []string
 	for _, p := range s.Parameters {
 		parameters = append(parameters, Form(p))
 	}
@@ -321,6 +322,12 @@ func (s Spec) summary() map[string]string {
 		"objective": strings.Join(objectives, ", "), "algorithm": s.Algorithm, "pass": string(s.Pass),
 		"metrics": strings.Join(append([]string{s.Metrics}, s.Filters...), " "), "stopping": s.Stopping,
 		"gpus": fmt.Sprint(s.GPUs), "retry": fmt.Sprint(s.Retry),
+	}
+	for _, setting := range s.Settings {
+		settings = append(settings, setting.Name+"="+setting.Value)
+	}
+	if len(settings) > 0 {
+		out["settings"] = strings.Join(settings, " ")
 	}
 	if s.Seed != nil {
 		out["seed"] = fmt.Sprint(*s.Seed)
@@ -343,7 +350,7 @@ func Differences(there, here *v1beta1.Experiment) ([]string, error) {
 		return nil, fmt.Errorf("read the annotation %s: %w", Annotation, err)
 	}
 	var out []string
-	for _, part := range []string{"program", "directory", "parameters", "objective", "algorithm", "pass", "metrics", "stopping", "gpus", "retry", "seed"} {
+	for _, part := range []string{"program", "directory", "parameters", "objective", "algorithm", "settings", "pass", "metrics", "stopping", "gpus", "retry", "seed"} {
 		if before[part] != now[part] {
 			out = append(out, fmt.Sprintf("%s: %q there, %q here", part, before[part], now[part]))
 		}

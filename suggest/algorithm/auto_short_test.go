@@ -1,0 +1,81 @@
+package algorithm_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// resources counts trials by their resource.
+func resources(trials []*suggest.Trial) map[float64]int {
+	out := map[float64]int{}
+	for _, t := range trials {
+		out[t.Resource]++
+	}
+	return out
+}
+
+func autoWorld(t *testing.T, budget int) *world {
+	w := newWorld(t, "auto", unit(), suggest.Setting{Name: "r_max", Value: "27"})
+	w.study.Budget = budget
+	w.end = func(t *suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, t.Point[0].Float() }
+	return w
+}
+
+// How short the trials are is a matter of how many there are: at least three are whole.
+func TestAutoShortensTrialsAsTheBudgetAllows(t *testing.T) {
+	for budget, want := range map[int][]float64{8: {27}, 12: {9, 27}, 39: {3, 9, 27}, 120: {1, 3, 9, 27}} {
+		t.Run(fmt.Sprint(budget), func(t *testing.T) {
+			w := autoWorld(t, budget)
+			w.play(budget, 1)
+			got := resources(w.study.Trials)
+			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" || got[27] < 3 {
+				t.Errorf("%d whole trials, resources -want +got:\n%s", got[27], diff)
+			}
+		})
+	}
+	w := autoWorld(t, 0)
+	w.play(200, 4)
+	if got := resources(w.study.Trials); got[1] < 100 || got[27] < 3 {
+		t.Errorf("a budget that is not known has trials of %v", got)
+	}
+}
+
+// A budget that is changed later does not change the rungs, whose results would not be
+// comparable.
+func TestAutoKeepsItsRungs(t *testing.T) {
+	w := autoWorld(t, 12)
+	w.play(6, 1)
+	w.study.Budget = 200
+	w.play(60, 1)
+	if got := resources(w.study.Trials); got[9]+got[27] != 60 {
+		t.Errorf("trials by resource: %v, want 9 and 27 only", got)
+	}
+}
+
+// The last trials go on with the best points.
+func TestAutoEndsWithPromotions(t *testing.T) {
+	w := autoWorld(t, 39)
+	w.play(39, 1)
+	for _, trial := range w.study.Trials[36:] {
+		if trial.Meta[suggest.MetaParent] == "" {
+			t.Errorf("trial %d, one of the last, is a new point", trial.Number)
+		}
+	}
+}
+
+func TestAutoSaysWhyTrialsAreShort(t *testing.T) {
+	for budget, want := range map[int]string{40: "of resource 3, 9 and 27", 8: "too few for short ones"} {
+		w := autoWorld(t, budget)
+		got, err := w.algorithm.Suggest(t.Context(), w.study, 1)
+		if err != nil || len(got) != 1 || !strings.Contains(got[0].Why, want) {
+			t.Errorf("of %d trials: %v, %v; want why with %q", budget, got, err, want)
+		}
+	}
+}

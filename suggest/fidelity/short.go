@@ -1,0 +1,140 @@
+package fidelity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/history"
+	"github.com/vernier-ml/vernier/suggest/propose"
+)
+
+const (
+	// shortWhole is how many trials of the whole resource a budget pays for at least,
+	// beside the shorter ones that lead to them.
+	shortWhole = 3
+	// shortLast is the share of the budget, at its end, in which no new point is started:
+	// there are no trials left to promote it with.
+	shortLast = 0.1
+)
+
+// short is MOBSTER with as many rungs as the budget has use for. What it proposes
+// is a function of the study: the first trial at the lowest rung says how many rungs there
+// are, also when the budget is changed later.
+type short struct {
+	// ashas by the number of their rungs, less one.
+	ashas []*asha
+}
+
+var _ suggest.Preparer = (*short)(nil)
+
+// ShortSettings are the settings of NewShort.
+func ShortSettings() []propose.Setting {
+	all := slices.DeleteFunc(MOBSTER().Settings, func(s propose.Setting) bool { return s.Name == "r_l" })
+	for i, s := range all {
+		if s.Name == "resource_name" {
+			all[i].Help = "The parameter, a number, that says how long a trial trains, such as its epochs. Given, it makes most trials short. The programs of vernier optimize may do without it, give r_max, and read the resource from the field of that name in each answer."
+		}
+	}
+	return all
+}
+
+// Shortens says whether the settings ask for short trials.
+func Shortens(settings suggest.Settings) bool {
+	return slices.ContainsFunc(settings, func(s suggest.Setting) bool {
+		return s.Name != propose.RandomState && slices.ContainsFunc(ShortSettings(), func(known propose.Setting) bool { return known.Name == s.Name })
+	})
+}
+
+// NewShort builds MOBSTER for each number of rungs.
+func NewShort(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	r := settings.Read()
+	whole := readFidelity(space, r, false)
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	s := &short{}
+	for depth := range whole.depth + 1 {
+		f := *whole
+		f.depth, f.reader = depth, history.NewReader(space)
+		f.model()
+		f.sampler = propose.PriorFirst(f.sampler, space, f.seeding, true)
+		rungs := f.asha()
+		rungs.late = func(s suggest.Study, number int) bool { return late(s, number, depth) }
+		s.ashas = append(s.ashas, rungs)
+	}
+	return s, nil
+}
+
+// of picks the number of rungs for a study, and says why.
+func (a *short) of(s suggest.Study) (chosen *asha, why string) {
+	depth := a.started(s)
+	if depth < 0 {
+		depth = a.affordable(s.Budget)
+	}
+	chosen = a.ashas[depth]
+	if depth == 0 {
+		return chosen, fmt.Sprintf("trials of resource %d alone, as %d trials are too few for short ones", chosen.max, s.Budget)
+	}
+	var lengths []string
+	for k := range depth + 1 {
+		lengths = append(lengths, fmt.Sprint(chosen.resource(depth, k)))
+	}
+	return chosen, "short trials first, of resource " + strings.Join(lengths[:depth], ", ") + " and " + lengths[depth]
+}
+
+// started is the depth of the first trial at a lowest rung; -1: there is none.
+func (a *short) started(s suggest.Study) int {
+	for _, t := range s.Trials {
+		if t.Meta[metaRung] != "0" {
+			continue
+		}
+		for depth, f := range a.ashas {
+			if f.resource(depth, 0) == t.Resource {
+				return depth
+			}
+		}
+	}
+	return -1
+}
+
+// affordable is the largest depth whose rungs a budget of trials fills; 0 or less: it is not
+// known, and all of them do.
+func (a *short) affordable(budget int) int {
+	depth := len(a.ashas) - 1
+	if budget <= 0 {
+		return depth
+	}
+	rungs, trials := 0, float64(shortWhole)
+	for sum := trials; rungs < depth; rungs++ {
+		trials *= float64(a.ashas[0].eta)
+		if sum += trials; sum > float64(budget) {
+			break
+		}
+	}
+	return rungs
+}
+
+// Prepare implements suggest.Preparer.
+func (a *short) Prepare(ctx context.Context, s suggest.Study) {
+	chosen, _ := a.of(s)
+	chosen.Prepare(ctx, s)
+}
+
+// Suggest implements suggest.Algorithm.
+func (a *short) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	chosen, why := a.of(s)
+	got, err := chosen.Suggest(ctx, s, n)
+	for i := range got {
+		got[i].Why = why + ": " + got[i].Why
+	}
+	return got, err
+}
+
+// late says whether a trial comes too late for a point to be promoted from it.
+func late(s suggest.Study, number, depth int) bool {
+	last := max(shortLast*float64(s.Budget), float64(depth))
+	return s.Budget > 0 && depth > 0 && float64(number) >= float64(s.Budget)-last
+}
