@@ -232,7 +232,9 @@ func (a *automatic) early(number int, now situation) pick {
 	} else if !now.forest {
 		return process
 	}
-	return turns[number%len(turns)]
+	// Each round begins one later, so that an arm does not have all its trials at the same
+	// place of the portfolio's own rounds.
+	return turns[(number-number/len(turns))%len(turns)]
 }
 
 // other says whether a trial is for the evolution strategy that has not found
