@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/vernier-ml/vernier/suggest"
 )
 
@@ -224,6 +227,49 @@ func TestBayesianLearnsFromOtherStudies(t *testing.T) {
 	playedBy(t, bayesian(t, space), &warm, 6, bowlAt(0.6))
 	if best := lowest(warm); best > 0.01 || best > lowest(cold)/5 {
 		t.Errorf("the best of 6 is %v with the trials of another study and %v without", best, lowest(cold))
+	}
+}
+
+// Studies that say the opposite do not hide what one says that is like this one.
+func TestBayesianWeighsOtherStudies(t *testing.T) {
+	space := unitCube(t, 5)
+	warm := newStudyOf(space, 4, 1)
+	for k, sign := range []float64{1, -1, -1} {
+		source := newStudyOf(space, uint64(10+k), 1)
+		playedBy(t, bayesian(t, space), &source, 40, func(x []float64) []float64 { return []float64{sign * bowlAt(0.62)(x)[0]} })
+		for _, trial := range source.Trials {
+			trial.Meta = suggest.Meta{"study": fmt.Sprint(k)}
+			warm.Warm = append(warm.Warm, trial)
+		}
+	}
+	playedBy(t, bayesian(t, space), &warm, 10, bowlAt(0.6))
+	cold := newStudyOf(space, 4, 1)
+	playedBy(t, bayesian(t, space), &cold, 10, bowlAt(0.6))
+	if best := lowest(warm); best > 0.01 || best > lowest(cold)/5 {
+		t.Errorf("the best of 10 is %v with the trials of other studies and %v without", best, lowest(cold))
+	}
+}
+
+func TestWeightsOfOtherStudies(t *testing.T) {
+	up, down := []float64{-1, -0.5, 0, 0.5, 1}, []float64{1, 0.5, 0, -0.5, -1}
+	many := func(x []float64) []float64 { return slices.Repeat(x, 20) }
+	cases := map[string]struct {
+		means    [][]float64
+		outcomes []float64
+		want     []float64
+	}{
+		"without results they are equal":       {[][]float64{{}, {}}, nil, []float64{0.5, 0.5}},
+		"one that agrees has all of it":        {[][]float64{many(up), many(down)}, many(up), []float64{1, 0}},
+		"one that disagrees has none":          {[][]float64{many(down)}, many(up), []float64{0}},
+		"they are no more than one in all":     {[][]float64{many(up), many(up)}, many([]float64{-3, -1.5, 0, 1.5, 3}), []float64{0.5, 0.5}},
+		"one that tells nothing loses nothing": {[][]float64{many([]float64{0, 0, 0, 0, 0})}, many(up), []float64{1}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, weighed(c.means, c.outcomes), cmpopts.EquateApprox(0, 0.05)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/vernier-ml/vernier/suggest/history"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
 )
@@ -16,12 +19,18 @@ const warmModelled = 300
 // warmStudies is how many of them it sees: the last by name.
 const warmStudies = 50
 
-// experience is what other studies tell: a model of their standardised losses.
+// experience is what other studies tell: models of their standardised losses.
 type experience struct {
+	pool    *gp.Model   // of all of them together
+	best    [][]float64 // their best rows, best first
+	sources []source
+}
+
+// source is one of the other studies.
+type source struct {
 	model *gp.Model
-	best  [][]float64 // their best rows, best first
-	// share of it that the losses of this study follow, around the centre.
-	share, centre float64
+	// weight of what it predicts, around the centre, in the losses of this study.
+	weight, centre float64
 }
 
 // experience models the warm trials, with pending rows; nil when there are too
@@ -30,33 +39,47 @@ func (g *surrogates) experience(ctx context.Context, number int, pending [][]flo
 	if len(g.study.Objectives) != 1 {
 		return nil
 	}
-	rows, outcomes := g.warmRows()
-	if len(rows) < 3 {
+	studies := g.warmStudies()
+	var pool sample
+	for _, s := range studies {
+		pool.Rows, pool.Outcomes = append(pool.Rows, s.Rows...), append(pool.Outcomes, s.Outcomes...)
+	}
+	if len(pool.Rows) < 3 {
 		return nil
 	}
-	s := newSample("warm", rows, outcomes)
-	s.results = len(g.warm)
-	if s.constant() {
+	pool = newSample("warm", pool.Rows, pool.Outcomes)
+	pool.results = len(g.warm)
+	if pool.constant() {
 		return nil
 	}
-	m, ok := g.models.condition(s, g.models.theta(ctx, s, number), pending)
-	if !ok {
+	theta := g.models.theta(ctx, pool, number)
+	e := &experience{best: selected(pool.Rows, ascending(pool.Outcomes)[:min(10, len(pool.Outcomes))])}
+	var ok bool
+	if e.pool, ok = g.models.condition(pool, theta, pending); !ok {
 		return nil
 	}
-	return &experience{model: m, best: selected(s.Rows, ascending(s.Outcomes)[:min(10, len(s.Outcomes))])}
+	for _, s := range studies {
+		if s.constant() {
+			continue
+		}
+		if m, ok := g.models.condition(s, g.models.theta(ctx, s, number), nil); ok {
+			e.sources = append(e.sources, source{model: m})
+		}
+	}
+	return e
 }
 
 // target looks for what may be best by what other studies tell.
 func (e *experience) target() target {
 	return target{
-		theta: e.model.Theta(), anchors: e.best, why: "may be best by what other studies tell",
-		acquisition: gp.Acquisition{Models: []gp.Predictor{e.model}, Utility: gp.LowerBound{Beta: 1}},
+		theta: e.pool.Theta(), anchors: e.best, why: "may be best by what other studies tell",
+		acquisition: gp.Acquisition{Models: []gp.Predictor{e.pool}, Utility: gp.LowerBound{Beta: 1}},
 	}
 }
 
-// warmRows are the warm trials with their losses, half-ranked within their own
-// study: the scales of studies may differ.
-func (d *data) warmRows() (rows [][]float64, outcomes []float64) {
+// warmStudies are the other studies with their losses, half-ranked within each: their
+// scales may differ.
+func (d *data) warmStudies() (out []sample) {
 	studies := history.Sources(d.warm)
 	slices.SortFunc(studies, func(a, b []*history.Row) int { return cmp.Compare(a[0].Meta["study"], b[0].Meta["study"]) })
 	studies = studies[max(0, len(studies)-warmStudies):]
@@ -66,11 +89,12 @@ func (d *data) warmRows() (rows [][]float64, outcomes []float64) {
 			losses[i] = o.Losses[0]
 		}
 		y := gp.HalfRank.Apply(losses)
-		for _, i := range spreadOut(y, max(3, warmModelled/len(studies))) {
-			rows, outcomes = append(rows, study[i].X), append(outcomes, y[i])
-		}
+		at := spreadOut(y, max(3, warmModelled/len(studies)))
+		s := newSample("warm "+study[0].Meta["study"], selected(rowsOf(study), at), selected(y, at))
+		s.results = len(study)
+		out = append(out, s)
 	}
-	return rows, outcomes
+	return out
 }
 
 // spreadOut picks count positions: the best half of them, and the rest evenly.
@@ -85,33 +109,79 @@ func spreadOut(y []float64, count int) []int {
 	return out
 }
 
-// explain takes from the outcomes what the experience tells: the share of it
-// that fits them best, which begins at 1 and goes to 0 when they disagree.
+const (
+	// warmTrust is as how many results that agree with the sum of the sources count.
+	warmTrust = 2
+	// warmEven is as how many results that agree with equal weights count.
+	warmEven = 2
+)
+
+// explain takes from the outcomes what the sources tell, each with the weight that fits
+// them best. The weights are equal at first, with the sum 1; one that disagrees goes to 0.
 func (e *experience) explain(s *sample) {
-	p := e.model.Predict(s.Rows, false)
-	for _, m := range p.Mean {
-		e.centre += m / float64(len(p.Mean))
+	k := len(e.sources)
+	tells := make([][]float64, k)
+	for i := range e.sources {
+		tells[i] = e.sources[i].model.Predict(s.Rows, false).Mean
+		e.sources[i].centre = stat.Mean(tells[i], nil)
+		floats.AddConst(-e.sources[i].centre, tells[i])
 	}
-	const trust = 2 // as if so many results agreed
-	common, squares := float64(trust), float64(trust)
-	for i, m := range p.Mean {
-		common += (m - e.centre) * s.Outcomes[i]
-		squares += (m - e.centre) * (m - e.centre)
-	}
-	e.share = math.Min(math.Max(common/squares, 0), 1)
-	for i, m := range p.Mean {
-		s.Outcomes[i] -= e.share * (m - e.centre)
+	for i, w := range weighed(tells, s.Outcomes) {
+		e.sources[i].weight = w
+		floats.AddScaled(s.Outcomes, -w, tells[i])
 	}
 }
 
-// offset is the prior mean that the experience gives.
+// weighed gives the weights of at least 0, and of at most 1 in all, whose sum of the
+// sources' means is nearest to the outcomes: by coordinate descent on
+//
+//	|y - sum w m|^2 + warmTrust (sum w - 1)^2 + warmEven sum (w - 1/k)^2
+func weighed(means [][]float64, outcomes []float64) []float64 {
+	const rounds = 100
+	k := len(means)
+	weights, rest := make([]float64, k), slices.Clone(outcomes)
+	for i := range weights {
+		weights[i] = 1 / float64(k)
+		floats.AddScaled(rest, -weights[i], means[i])
+	}
+	total := 1.0
+	for range rounds {
+		moved := 0.0
+		for i, m := range means {
+			gradient := floats.Dot(rest, m) - warmTrust*(total-1) - warmEven*(weights[i]-1/float64(k))
+			step := gradient / (floats.Dot(m, m) + warmTrust + warmEven)
+			step = math.Max(step, -weights[i])
+			weights[i] += step
+			total += step
+			floats.AddScaled(rest, -step, m)
+			moved = math.Max(moved, math.Abs(step))
+		}
+		if moved < 1e-9 {
+			break
+		}
+	}
+	if total > 1 {
+		floats.Scale(1/total, weights)
+	}
+	return weights
+}
+
+// offset is the prior mean that the sources give.
 func (e *experience) offset(rows [][]float64, gradient bool) (values, gradients []float64) {
-	p := e.model.Predict(rows, gradient)
-	for i := range p.Mean {
-		p.Mean[i] = e.share * (p.Mean[i] - e.centre)
+	values = make([]float64, len(rows))
+	if gradient && len(rows) > 0 {
+		gradients = make([]float64, len(rows)*len(rows[0]))
 	}
-	for i := range p.MeanGradient {
-		p.MeanGradient[i] *= e.share
+	for _, s := range e.sources {
+		if s.weight == 0 {
+			continue
+		}
+		p := s.model.Predict(rows, gradient)
+		floats.AddConst(-s.centre, p.Mean)
+		floats.AddScaled(values, s.weight, p.Mean)
+		if gradient {
+			floats.AddScaled(gradients, s.weight, p.MeanGradient)
+		}
 	}
-	return p.Mean, p.MeanGradient
+	return values, gradients
 }
