@@ -28,11 +28,15 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usageErrorf("%s has no command %q%s", cmd.CommandPath(), args[0], hint)
 }
 
-// meantFlag adds to the error about an unknown flag the one that was likely meant.
+// meantFlag adds to the error about an unknown flag the one that was likely meant. Where
+// the command itself is unknown, that is the error: the root does not know its flags.
 func meantFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err
+	}
+	if before := cmd.Flags().Args(); !cmd.HasParent() && len(before) > 0 {
+		return knownCommand(cmd, before)
 	}
 	name := unknown.GetSpecifiedName()
 	if letters := unknown.GetSpecifiedShortnames(); len(letters) > 2 {

@@ -20,6 +20,7 @@ func TestWhatIsMistypedHasASuggestion(t *testing.T) {
 		"a flag like no other":             {[]string{"run", "--frobnicate"}, "unknown flag: --frobnicate"},
 		"a letter":                         {[]string{"run", "-y"}, "unknown shorthand flag: 'y' in -y"},
 		"a command":                        {[]string{"explian", "x"}, `vernier has no command "explian": did you mean vernier explain?`},
+		"a command with a flag":            {[]string{"explian", "--watch", "x"}, `vernier has no command "explian": did you mean vernier explain?`},
 		"a part of a command":              {[]string{"tensor"}, `vernier has no command "tensor": did you mean vernier tensorboard?`},
 		"a command like no other":          {[]string{"frobnicate"}, `vernier has no command "frobnicate"`},
 		"a command of a command":           {[]string{"store", "prun"}, `vernier store has no command "prun": did you mean vernier store prune?`},
