@@ -42,18 +42,13 @@ const (
 	// has not found the best one: one in so many, and none in the second half of
 	// the budget.
 	autoOther = 5
-	// autoDensities is from which trial on Parzen estimators take part where parameters
-	// are conditional: densities want more results than a forest. From autoTour on
-	// they have each trial for which they visit a branch, so that others than the
-	// best one so far are seen again.
-	autoDensities, autoTour = 24, 60
 	// autoForest is Bayesian optimization with a forest.
 	autoForest = "forest"
 	// autoBatch bounds how many trials are picked for before any is asked for.
 	autoBatch = 256
 	// autoAfresh is an evolution strategy that knows its own trials only.
 	autoAfresh = "afresh"
-	// autoMeta is where a trial keeps that it is one of these.
+	// autoMeta is where a trial keeps which strategy or model it is of.
 	autoMeta = "arm"
 )
 
@@ -132,12 +127,12 @@ func (p pick) sign(proposal suggest.Proposal) suggest.Proposal {
 	} else {
 		proposal.Why = p.why + ": " + proposal.Why
 	}
-	if p.arm == autoAfresh {
+	if p.arm == autoAfresh || slices.Contains(models, p.arm) {
 		proposal.Meta = maps.Clone(proposal.Meta)
 		if proposal.Meta == nil {
 			proposal.Meta = suggest.Meta{}
 		}
-		proposal.Meta[autoMeta] = autoAfresh
+		proposal.Meta[autoMeta] = p.arm
 	}
 	return proposal
 }
@@ -209,34 +204,6 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 	return pick{"cmaes", fmt.Sprintf("an evolution strategy that goes on from the best, as there are %d results or more", lead(s.Budget))}
 }
 
-// early picks among the models for few results. None is best everywhere: forests and
-// densities where losses have steps and branches, the process where they are smooth. What
-// was measured is in docs/benchmarks.md.
-func (a *automatic) early(number int, now situation) pick {
-	process := pick{bayes.Name, "a Gaussian process, as results are few"}
-	forest := pick{autoForest, "a forest, in case the loss has steps"}
-	turns := []pick{process, process, forest}
-	if a.space.Conditional() {
-		forest.why = "a forest, as parameters are conditional"
-		parzen := pick{"tpe", "Parzen estimators, as parameters are conditional"}
-		switch {
-		case !now.forest:
-			turns = []pick{process, parzen, parzen}
-		case number < autoDensities:
-			turns = []pick{process, forest, forest, forest}
-		case number < autoTour:
-			turns = []pick{process, forest, forest, parzen}
-		default:
-			turns = []pick{process, forest, parzen}
-		}
-	} else if !now.forest {
-		return process
-	}
-	// Each round begins one later, so that an arm does not have all its trials at the same
-	// place of the portfolio's own rounds.
-	return turns[(number-number/len(turns))%len(turns)]
-}
-
 // other says whether a trial is for the evolution strategy that has not found
 // the best one.
 func (a *automatic) other(s suggest.Study, number int) bool {
@@ -276,6 +243,8 @@ func (a *automatic) known(arm string, s suggest.Study) suggest.Study {
 type situation struct {
 	// finished is how many trials have ended with values.
 	finished int
+	// ranks of the trials of each model; nil with several objectives, or many results.
+	ranks map[string]float64
 	// forest says that a forest can model the study.
 	forest bool
 	// afresh says that the best trial comes from the strategy that began afresh.
@@ -298,6 +267,9 @@ func situationOf(s suggest.Study) (now situation) {
 		if violation == 0 && (loss < best || loss == best && t.Number < number) {
 			best, number, now.afresh = loss, t.Number, t.Meta[autoMeta] == autoAfresh
 		}
+	}
+	if len(s.Objectives) == 1 && now.finished < lead(s.Budget) {
+		now.ranks = modelRanks(s)
 	}
 	return now
 }

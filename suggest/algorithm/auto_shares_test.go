@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/bayes"
@@ -27,7 +28,6 @@ func TestAutoSharesTheLaterTrials(t *testing.T) {
 		"second half":                  {8000, 4000, 4800, false, map[string]int{bayes.Name: 50, "cmaes": 750}},
 		"second half, the other leads": {8000, 4000, 4800, true, map[string]int{bayes.Name: 50, autoAfresh: 750}},
 		"no budget":                    {0, 40_000, 40_800, false, map[string]int{bayes.Name: 50, "cmaes": 600, autoAfresh: 150}},
-		"two models until 300":         {300, 210, 300, false, map[string]int{bayes.Name: 60, autoForest: 30}},
 	} {
 		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: c.budget}, map[string]int{}
 		for number := c.from; number < c.to; number++ {
@@ -39,10 +39,9 @@ func TestAutoSharesTheLaterTrials(t *testing.T) {
 	}
 }
 
-// The models for few results share the early trials: in a space with conditions a forest
-// has most of them at first, else one of three. Where the study is not one for forests,
-// others take their place.
-func TestAutoSharesTheEarlyTrialsOfConditionalSpaces(t *testing.T) {
+// The models for few results share the early trials. Where the study is not one for
+// forests, others take their place. One whose trials are better than the others' has more.
+func TestAutoSharesTheEarlyTrials(t *testing.T) {
 	space, err := suggest.NewSpace([]suggest.ParameterSpec{
 		{Name: "solver", Kind: suggest.Categorical, List: []string{"adam", "sgd"}},
 		{Name: "momentum", Kind: suggest.Double, Min: "0", Max: "1", When: &suggest.When{Parameter: "solver", In: []string{"sgd"}}},
@@ -53,26 +52,52 @@ func TestAutoSharesTheEarlyTrialsOfConditionalSpaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		space  suggest.Space
 		forest bool
-		from   int
+		ranks  map[string]float64
 		want   map[string]int
 	}{
-		"conditions":            {space, true, 0, map[string]int{bayes.Name: 15, autoForest: 36, "tpe": 9}},
-		"conditions, later":     {space, true, 60, map[string]int{bayes.Name: 20, autoForest: 20, "tpe": 20}},
-		"conditions, no forest": {space, false, 0, map[string]int{bayes.Name: 20, "tpe": 40}},
-		"no conditions":         {threeNumbers(t), true, 0, map[string]int{bayes.Name: 40, autoForest: 20}},
-		"neither":               {threeNumbers(t), false, 0, map[string]int{bayes.Name: 60}},
+		"conditions":              {space, true, nil, map[string]int{bayes.Name: 25, autoForest: 50, "tpe": 25}},
+		"conditions, no forest":   {space, false, nil, map[string]int{bayes.Name: 33, "tpe": 67}},
+		"no conditions":           {threeNumbers(t), true, nil, map[string]int{bayes.Name: 50, autoForest: 25, "tpe": 25}},
+		"neither":                 {threeNumbers(t), false, nil, map[string]int{bayes.Name: 100}},
+		"the forest is better":    {threeNumbers(t), true, map[string]float64{bayes.Name: 0.5, autoForest: 0.2, "tpe": 0.5}, map[string]int{bayes.Name: 14, autoForest: 79, "tpe": 7}},
+		"Parzen are worst of all": {space, true, map[string]float64{bayes.Name: 0.2, autoForest: 0.2, "tpe": 0.9}, map[string]int{bayes.Name: 33, autoForest: 67}},
 	} {
 		built, err := newAuto(c.space, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 100}, map[string]int{}
-		for number := c.from; number < c.from+60; number++ {
-			got[built.(*automatic).pick(s, number, situation{finished: number, forest: c.forest}).arm]++
+		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 200}, map[string]int{}
+		for number := modelsFrom; number < modelsFrom+100; number++ {
+			got[built.(*automatic).pick(s, number, situation{finished: number, forest: c.forest, ranks: c.ranks}).arm]++
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		near := cmp.Comparer(func(a, b int) bool { return max(a, b)-min(a, b) <= 2 }) // of a sequence that is spread evenly
+		if diff := cmp.Diff(c.want, got, near); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// The models are ranked by all trials that have ended: the first ones, which are spread
+// evenly, are no model's, and a failure is worst.
+func TestModelsAreRankedByTheirTrials(t *testing.T) {
+	s := suggest.Study{Objectives: []suggest.Objective{{Name: "accuracy", Direction: suggest.Maximize}}}
+	put := func(number int, arm string, state suggest.State, values ...float64) {
+		s.Put(&suggest.Trial{Number: number, State: state, Values: values, Meta: suggest.Meta{autoMeta: arm}})
+	}
+	for i := range modelsFrom {
+		put(i, "tpe", suggest.Succeeded, float64(i))
+	}
+	for i := range 4 {
+		put(10+3*i, bayes.Name, suggest.Succeeded, 10)
+		put(11+3*i, autoForest, suggest.Failed)
+		put(12+3*i, "tpe", suggest.Running)
+	}
+	got := modelRanks(s)
+	// The best four share the ranks 0 to 4 of 16, the failed ones 12 to 16; modelsTrust trials
+	// have the mean of both, which Parzen estimators keep.
+	want := map[string]float64{bayes.Name: (4*0.125 + 3*0.5) / 7, autoForest: (4*0.875 + 3*0.5) / 7, "tpe": 0.5}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -1,11 +1,12 @@
 package play
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
+	"slices"
 
-	"github.com/vernier-ml/vernier/bench/suggest/problem"
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
@@ -89,14 +90,6 @@ func (t *table) loss(ctx context.Context, w *training) (float64, error) {
 	return w.losses[w.step-1], nil
 }
 
-// truth is the outcome of the full training.
-func (t *table) truth(ctx context.Context, w *training) (problem.Outcome, error) {
-	if t.Problem.Task == nil {
-		return t.Problem.Truth(w.Point), nil
-	}
-	return t.Evaluate(ctx, w.Number, w.Point)
-}
-
 // train takes one step of a training, which ended now, and tells the player.
 func (t *table) train(ctx context.Context, w *training, cost float64) error {
 	w.step++
@@ -110,9 +103,7 @@ func (t *table) train(ctx context.Context, w *training, cost float64) error {
 		return t.player.Tell(ctx, []Result{{Number: w.Number, State: suggest.Failed}})
 	}
 	y += t.Problem.Curve.Sigma * w.noise.NormFloat64()
-	if err := t.judge.seeStep(func() (problem.Outcome, error) { return t.truth(ctx, w) }, y, cost); err != nil {
-		return err
-	}
+	t.judge.seeStep(w.Point, y, cost)
 	sample := suggest.Sample{Step: int64(w.step), Value: y}
 	w.curve = append(w.curve, sample)
 	stop, err := t.player.Report(ctx, w.Number, sample)
@@ -121,6 +112,9 @@ func (t *table) train(ctx context.Context, w *training, cost float64) error {
 	}
 	w.done = true
 	r := Result{Number: w.Number, State: suggest.Succeeded, Values: []float64{y}, Curve: w.curve}
+	if t.Problem.Task != nil { // as experiments have it by default
+		r.Values[0] = slices.MinFunc(w.curve, func(a, b suggest.Sample) int { return cmp.Compare(a.Value, b.Value) }).Value
+	}
 	if w.step < w.last {
 		r.State = suggest.Pruned
 	}

@@ -49,22 +49,26 @@ func (j *judge) see(p suggest.Point, o problem.Outcome) {
 }
 
 // seeStep notes a step of a training, when cost had been paid in all.
-// What is recommended is the point with the lowest value on its curve so far,
-// and its worth is that of its full training, which truth gives. Points whose training
-// diverges in the end are never recommended.
-func (j *judge) seeStep(truth func() (problem.Outcome, error), value, cost float64) error {
+// What is recommended is the point with the lowest value on its curve so far. Of a curve
+// that can be computed its worth is that of its full training, and points whose training
+// diverges in the end are never recommended. A real training is worth its value there:
+// that is the model that a user keeps.
+func (j *judge) seeStep(p suggest.Point, value, cost float64) {
 	if !(value < j.best) {
-		return nil
+		return
 	}
-	o, err := truth()
-	if err != nil || o.Failed {
-		return err
+	truth := value
+	if j.problem.Task == nil {
+		o := j.problem.Truth(p)
+		if o.Failed {
+			return
+		}
+		truth = o.Values[0]
 	}
 	j.best = value
-	if n := len(j.path); n == 0 || j.path[n-1][1] != o.Values[0] {
-		j.path = append(j.path, [2]float64{cost, o.Values[0]})
+	if n := len(j.path); n == 0 || j.path[n-1][1] != truth {
+		j.path = append(j.path, [2]float64{cost, truth})
 	}
-	return nil
 }
 
 // seeFront notes an evaluation with several objectives. The loss is the

@@ -96,9 +96,9 @@ func TestAGameOfTrainingsWithCurves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first step of the first training has been paid for, and what is recommended is
-	// worth the end of its curve.
-	if diff := cmp.Diff(Path{{1.0 / 3, 1}}, path); diff != "" {
+	// One step has been paid for, then one of each of eight trainings, and what is recommended
+	// is worth what its curve has come to.
+	if diff := cmp.Diff(Path{{1.0 / 3, 3}, {3, 2}}, path); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

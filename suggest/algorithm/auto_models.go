@@ -1,0 +1,112 @@
+package algorithm
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/bayes"
+	"github.com/vernier-ml/vernier/suggest/history"
+)
+
+const (
+	// modelsFrom is the first trial that says something of the model that proposed it: before
+	// that points are spread evenly.
+	modelsFrom = 8
+	// modelsTrust is as how many average trials a model begins with.
+	modelsTrust = 3
+	// modelsSharp is by how much a model's share grows with its rank: e to the power of this
+	// where all its trials are the best ones of the study and not the worst.
+	modelsSharp = 8
+)
+
+// models for few results.
+var models = []string{bayes.Name, autoForest, "tpe"}
+
+// early picks among the models for few results. None is best everywhere: forests and
+// densities where losses have steps and branches, the process where they are smooth. So
+// each has a share, which grows with how good the trials are that it proposed in this
+// study. What was measured is in docs/benchmarks.md.
+func (a *automatic) early(number int, now situation) pick {
+	arms := []pick{
+		{bayes.Name, "a Gaussian process, as results are few"},
+		{autoForest, "a forest, in case the loss has steps"},
+		{"tpe", "Parzen estimators, in case the loss is rough"},
+	}
+	shares := []float64{2, 1, 1}
+	if a.space.Conditional() {
+		arms[1].why, arms[2].why = "a forest, as parameters are conditional", "Parzen estimators, as parameters are conditional"
+		shares = []float64{1, 2, 1}
+	}
+	switch {
+	case number < modelsFrom, !now.forest && !a.space.Conditional():
+		return arms[0]
+	case !now.forest:
+		shares = []float64{1, 0, 2}
+	}
+	total := 0.0
+	for i := range shares {
+		shares[i] *= math.Exp(-modelsSharp * now.ranks[arms[i].arm])
+		total += shares[i]
+	}
+	// The multiples of the golden ratio are spread evenly, so that each model has its share
+	// of any few trials that follow each other, and is not tied to every second or third.
+	_, at := math.Modf(float64(number) * math.Phi)
+	at *= total
+	for i, share := range shares {
+		if at -= share; at < 0 {
+			return arms[i]
+		}
+	}
+	return arms[0]
+}
+
+// modelRanks are the mean ranks of the trials that each model proposed among all that have
+// ended, from 0, the best, to 1. A trial without a value, or one that violates a constraint,
+// is among the worst.
+func modelRanks(s suggest.Study) map[string]float64 {
+	type result struct {
+		arm  string
+		loss float64
+	}
+	var all []result
+	for _, t := range s.Trials {
+		if !t.State.Finished() || t.State == suggest.Killed {
+			continue
+		}
+		r := result{loss: math.Inf(1)}
+		if t.Number >= modelsFrom {
+			r.arm = t.Meta[autoMeta]
+		}
+		_, violation := history.ViolationsOf(s.Constraints, t.Constraints)
+		if len(t.Values) > 0 && violation == 0 {
+			if loss := s.Objectives[0].Loss(t.Values[0]); loss == loss {
+				r.loss = loss
+			}
+		}
+		all = append(all, r)
+	}
+	slices.SortStableFunc(all, func(x, y result) int { return cmp.Compare(x.loss, y.loss) })
+	sums, counts := map[string]float64{}, map[string]float64{}
+	for first := 0; first < len(all); {
+		last := first
+		for last+1 < len(all) && all[last+1].loss == all[first].loss {
+			last++
+		}
+		for _, r := range all[first : last+1] { // equal ones share their ranks
+			sums[r.arm] += float64(first+last+1) / 2 / float64(len(all))
+			counts[r.arm]++
+		}
+		first = last + 1
+	}
+	mean, count := 0.0, 0.0
+	for _, arm := range models {
+		mean, count = mean+sums[arm], count+counts[arm]
+	}
+	out := map[string]float64{}
+	for _, arm := range models {
+		out[arm] = (sums[arm] + modelsTrust*mean/math.Max(count, 1)) / (counts[arm] + modelsTrust)
+	}
+	return out
+}
