@@ -1,11 +1,13 @@
 package trainer
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-helpers/resource"
 )
 
 // Together are the templates of a job's pods, one for each pod, where the pods find each
@@ -42,4 +44,20 @@ func Together(job *unstructured.Unstructured, kind Kind) (pods []corev1.PodTempl
 		return nil
 	}
 	return pods
+}
+
+// Requests are those of a pod, with limits for the requests that are not given, as the
+// API server has them.
+func Requests(pod corev1.PodSpec) corev1.ResourceList {
+	pod = *pod.DeepCopy()
+	for _, containers := range [][]corev1.Container{pod.Containers, pod.InitContainers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			requests := corev1.ResourceList{}
+			maps.Copy(requests, r.Limits)
+			maps.Copy(requests, r.Requests)
+			r.Requests = requests
+		}
+	}
+	return resource.PodRequests(&corev1.Pod{Spec: pod}, resource.PodResourcesOptions{})
 }

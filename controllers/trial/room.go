@@ -230,22 +230,7 @@ func subtract(from, what corev1.ResourceList) {
 // gangOf are the requests of the pods of a job that work together; nil where none do.
 func gangOf(job *unstructured.Unstructured) (g gang) {
 	for _, template := range trainer.Together(job, kind.For(job.GroupVersionKind())) {
-		g = append(g, requestsOf(&corev1.Pod{Spec: template.Spec}))
+		g = append(g, trainer.Requests(template.Spec))
 	}
 	return g
-}
-
-// requestsOf are those of a pod, with limits for the requests that are not given, as the
-// API server has them.
-func requestsOf(pod *corev1.Pod) corev1.ResourceList {
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			r := &containers[i].Resources
-			requests := corev1.ResourceList{}
-			maps.Copy(requests, r.Limits)
-			maps.Copy(requests, r.Requests)
-			r.Requests = requests
-		}
-	}
-	return resource.PodRequests(pod, resource.PodResourcesOptions{})
 }
