@@ -18,6 +18,7 @@ const (
 	ReasonExperimentMaxTrialsReached     = "ExperimentMaxTrialsReached"
 	ReasonExperimentSuggestionEndReached = "ExperimentSuggestionEndReached"
 	ReasonExperimentMaxDurationReached   = "ExperimentMaxDurationReached" // Vernier's
+	ReasonExperimentMaxGPUHoursReached   = "ExperimentMaxGPUHoursReached" // Vernier's
 	ReasonExperimentStopped              = "ExperimentStopped"            // Vernier's
 	ReasonExperimentFailed               = "ExperimentFailed"
 
@@ -173,8 +174,8 @@ func (e *Experiment) MarkRestarting(message string, now metav1.Time) {
 
 // MarkSucceeded records the end of the experiment; reason is one of
 // ReasonExperimentGoalReached, ReasonExperimentMaxTrialsReached,
-// ReasonExperimentMaxDurationReached, ReasonExperimentSuggestionEndReached,
-// ReasonExperimentStopped. Running
+// ReasonExperimentMaxDurationReached, ReasonExperimentMaxGPUHoursReached,
+// ReasonExperimentSuggestionEndReached, ReasonExperimentStopped. Running
 // becomes False and stays.
 func (e *Experiment) MarkSucceeded(reason, message string, now metav1.Time) {
 	e.stopRunning(message, now)

@@ -230,6 +230,8 @@ func TestSchemaFaults(t *testing.T) {
 		"no trials":                          {edit(t, int64(0), "spec", "maxTrialCount"), "spec.maxTrialCount"},
 		"a negative parallelTrialCount":      {edit(t, int64(-1), "spec", "parallelTrialCount"), "spec.parallelTrialCount"},
 		"a negative maxFailedTrialCount":     {edit(t, int64(-1), "spec", "maxFailedTrialCount"), "spec.maxFailedTrialCount"},
+		"no GPU hours":                       {edit(t, 0.0, "spec", "maxGPUHours"), "spec.maxGPUHours: Invalid value: 0"},
+		"GPU hours that are text":            {edit(t, "40", "spec", "maxGPUHours"), "spec.maxGPUHours: Invalid value"},
 		"more at once than any cluster runs": {edit(t, int64(2_000_000_000), "spec", "parallelTrialCount"), "spec.parallelTrialCount: Invalid value: 2000000000"},
 		"an objective without a name":        {edit(t, []any{map[string]any{"type": "minimize", "objectiveMetricName": ""}}, "spec", "objectives"), "spec.objectives[0].objectiveMetricName"},
 		"a constraint without a name":        {edit(t, []any{map[string]any{"metricName": "", "min": 1.0}}, "spec", "constraints"), "spec.constraints[0].metricName"},

@@ -87,6 +87,10 @@ type ExperimentStatus struct {
 	// objective.
 	// +optional
 	TrialMetricsUnavailable int32 `json:"trialMetricsUnavailable,omitempty"`
+	// GPUHours (Vernier) is what the trials that have ended used of maxGPUHours, such as
+	// "12.50".
+	// +optional
+	GPUHours string `json:"gpuHours,omitempty"`
 }
 
 // OptimalTrial is the best trial so far.

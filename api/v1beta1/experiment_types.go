@@ -100,6 +100,14 @@ type ExperimentSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$`
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
+	// MaxGPUHours (Vernier) ends the experiment when its trials have used this much: the
+	// GPUs that their pods ask for, times the hours that their programs ran. Trials that
+	// run are stopped. Default: no limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:ExclusiveMinimum=true
+	// +kubebuilder:validation:Maximum=1000000
+	MaxGPUHours *float64 `json:"maxGPUHours,omitempty"`
 	// MaxTrialDuration (Vernier) is how long a trial may run, from the start of its
 	// first pod. Then its job is deleted, and it has failed. Default: no limit.
 	// +optional

@@ -35,6 +35,9 @@ const (
 	// AnnotationResource, on trials, is the resource that the algorithm gave the
 	// trial.
 	AnnotationResource = "vernier.ml/resource"
+	// AnnotationGPUs, on trials of experiments with maxGPUHours, is how many GPUs their
+	// pods ask for.
+	AnnotationGPUs = "vernier.ml/gpus"
 	// AnnotationStop, on trials, requests that the trial be stopped; its value is
 	// the reason. The trial becomes Killed.
 	AnnotationStop = "vernier.ml/stop"
@@ -125,6 +128,12 @@ func TrialName(experiment string, number int) string {
 func (t *Trial) Number() (n int, ok bool) {
 	n, err := strconv.Atoi(t.Labels[LabelTrialNumber])
 	return n, err == nil && n >= 0
+}
+
+// GPUs is how many the trial's pods ask for, if its experiment counts them.
+func (t *Trial) GPUs() int {
+	n, _ := strconv.Atoi(t.Annotations[AnnotationGPUs]) // what we did not write is none
+	return max(0, n)
 }
 
 // The labels of the Deployment and the pod of an algorithm's service, as Katib's.

@@ -90,6 +90,7 @@ type TrialStatus struct {
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// ProgramStartTime (Vernier) is when the primary container started first, if its pods
 	// still told when the trial ended: before that the trial waited for a node or a queue.
+	// It is written when it is seen if the experiment has maxGPUHours.
 	// +optional
 	ProgramStartTime *metav1.Time `json:"programStartTime,omitempty"`
 	// CompletionTime is when the trial ended.

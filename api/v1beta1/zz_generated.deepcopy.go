@@ -335,6 +335,11 @@ func (in *ExperimentSpec) DeepCopyInto(out *ExperimentSpec) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.MaxGPUHours != nil {
+		in, out := &in.MaxGPUHours, &out.MaxGPUHours
+		*out = new(float64)
+		**out = **in
+	}
 	if in.MaxTrialDuration != nil {
 		in, out := &in.MaxTrialDuration, &out.MaxTrialDuration
 		*out = new(metav1.Duration)
