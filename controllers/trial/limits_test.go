@@ -129,3 +129,44 @@ func TestAJobThatCannotBeMadeIsGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// What GPUs cost is counted from the start of the program, and its first one.
+func TestTheStartOfAProgramThatHasGPUsIsWritten(t *testing.T) {
+	asks := func(n string) func(*v1beta1.Trial) {
+		return func(t *v1beta1.Trial) { metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationGPUs, n) }
+	}
+	at := metav1.NewTime(noon.Add(-time.Minute))
+	began := func(t *v1beta1.Trial) { t.Status.ProgramStartTime = &at }
+	since := func(at metav1.Time) []corev1.Pod {
+		pods := podsIn(corev1.PodRunning)
+		pods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
+		return pods
+	}
+	tests := map[string]struct {
+		trial *v1beta1.Trial
+		pods  []corev1.Pod
+		job   trainer.Phase
+		want  *metav1.Time // nil: no write
+	}{
+		"it has started":           {aTrial(asks("2")), since(at), trainer.Running, &at},
+		"it waits":                 {aTrial(asks("2")), heldUp("ErrImagePull", time.Minute), trainer.Running, nil},
+		"it is known":              {aTrial(asks("2"), began), since(at), trainer.Running, nil},
+		"it asks for none":         {aTrial(asks("0")), since(at), trainer.Running, nil},
+		"nobody counts":            {aTrial(), since(at), trainer.Running, nil},
+		"another pod is its last":  {aTrial(asks("2"), began), since(metav1.NewTime(noon)), trainer.Failed, &at},
+		"its pods tell at the end": {aTrial(), since(at), trainer.Failed, &at},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tc.trial.Condition(v1beta1.TrialRunning).Message = messageRunning
+			d := plan(seen{trial: tc.trial, job: jobIn(tc.job), pods: tc.pods}, noon)
+			var got *metav1.Time
+			if d.status != nil {
+				got = d.status.ProgramStartTime
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("start of the program (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -308,12 +308,20 @@ func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if t.Status.StartTime == nil {
 		t.Status.StartTime = &at
 	}
-	if began := firstStart(s.pods, t.Spec.PrimaryContainerName); !began.IsZero() {
-		t.Status.ProgramStartTime = &metav1.Time{Time: began}
-	}
+	programStarted(t, s.pods)
 	if observed := best(t.Spec.Objective, s.data); len(observed) > 0 {
 		t.Status.Observation = observation(t.Spec.Objective, observed)
 	}
 	t.Status.Usage = s.data.usage
 	return decision{status: &t.Status}
+}
+
+// programStarted notes when the program started first, and says whether that is news.
+func programStarted(t *v1beta1.Trial, pods []corev1.Pod) bool {
+	began := firstStart(pods, t.Spec.PrimaryContainerName)
+	if began.IsZero() || t.Status.ProgramStartTime != nil {
+		return false
+	}
+	t.Status.ProgramStartTime = &metav1.Time{Time: began}
+	return true
 }

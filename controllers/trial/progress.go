@@ -40,7 +40,7 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if held.Why != "" {
 		message = messageRunning + ". " + held.Why
 	}
-	changed := false
+	changed := t.GPUs() > 0 && programStarted(t, s.pods)
 	if c := t.Condition(v1beta1.TrialRunning); c.Message != message {
 		c.Message, c.LastUpdateTime, changed = message, metav1.NewTime(now), true
 	}
