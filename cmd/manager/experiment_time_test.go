@@ -65,6 +65,50 @@ func TestAnExperimentEndsWithItsTime(t *testing.T) {
 	w.noJobs()
 }
 
+// Both trials ask for a GPU; the program of one runs since an hour, and the other waits.
+func TestAnExperimentEndsWithItsGPUHours(t *testing.T) {
+	w := newWorld(t, never)
+	w.start()
+	hours := 0.5
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.MaxGPUHours = &hours
+		e.Spec.TrialTemplate.TrialSpec.Raw = []byte(strings.Replace(jobTemplate, `"name": "main",`, `"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}},`, 1))
+	})
+	w.create(e)
+	w.eventually("two trials run", func() string { return lacks(w.read(e).Status.TrialsRunning, 2) })
+	w.podOf("exp-0000", corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(-time.Hour))}},
+	}}})
+	w.eventually("it has failed, as no trial has a result", func() string {
+		if c := w.read(e).LastCondition(); c.Type != v1beta1.ExperimentFailed || !strings.HasSuffix(c.Message, "within its maxGPUHours, 0.5") {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+	w.eventually("what was used is the hour of one", func() string {
+		if got := w.read(e).Status; got.TrialsKilled != 2 || got.GPUHours != "1.00" {
+			return fmt.Sprintf("%d were killed, after %q", got.TrialsKilled, got.GPUHours)
+		}
+		return ""
+	})
+}
+
+// podOf makes a pod of a trial.
+func (w *world) podOf(trial string, status corev1.PodStatus) {
+	w.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: trial, Labels: map[string]string{v1beta1.LabelTrial: trial}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "train"}}},
+	}
+	if err := w.client.Create(w.t.Context(), pod); err != nil {
+		w.t.Fatal(err)
+	}
+	pod.Status = status
+	if err := w.client.Status().Update(w.t.Context(), pod); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func TestTrialsEndWithTheirTime(t *testing.T) {
 	w := newWorld(t, never)
 	w.start()
@@ -80,17 +124,7 @@ func TestTrialsEndWithTheirTime(t *testing.T) {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available", LastTransitionTime: long,
 		}}},
 	} {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{v1beta1.LabelTrial: name}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "train"}}},
-		}
-		if err := w.client.Create(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
-		pod.Status = status
-		if err := w.client.Status().Update(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
+		w.podOf(name, status)
 	}
 	for i, why := range []string{"It ran longer than its experiment's maxTrialDuration, 1h0m0s", "It waited too long. pod exp-0001 finds no node"} {
 		w.eventually(why, func() string {

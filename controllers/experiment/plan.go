@@ -41,24 +41,24 @@ type actions struct {
 func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f findings, now time.Time) actions {
 	t := metav1.NewTime(now)
 	next := &v1beta1.Experiment{ObjectMeta: exp.ObjectMeta, Spec: exp.Spec, Status: *exp.Status.DeepCopy()}
-	c := count(trials)
+	c := tally{count(trials), failuresInARow(trials), gpusUsed(exp, trials, now)}
 	if !next.IsCompleted() || c.total >= int(next.Status.Trials) {
 		c.write(&next.Status)
+		next.Status.GPUHours = c.gpus.hours()
 	}
 	if next.Status.StartTime == nil {
 		next.Status.StartTime = &t
 	}
 	next.MarkCreated(createdMessage(exp), t)
-	run := failuresInARow(trials)
-	if next.IsCompleted() && resumable(next, c, run) {
+	if next.IsCompleted() && resumable(next, c) {
 		next.MarkRestarting(messageRestarting, t)
 		next.Status.CompletionTime = nil
 		return actions{status: next.Status}
 	}
 	if next.IsCompleted() {
-		recount(next, c, t)
+		recount(next, c.counts, t)
 	} else {
-		decide(next, r, c, run, f, t)
+		decide(next, r, c, f, t)
 	}
 	a := actions{status: next.Status}
 	switch {
@@ -68,22 +68,29 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 	case !f.exhausted && f.trouble == "" && !exp.Spec.Suspend && exp.Annotations[v1beta1.AnnotationEnd] == "":
 		a.first = nextNumber(trials)
 		away, later := inQueue(exp, trials, now)
-		a.add, a.after = run.atOnce(min(room(exp, c, away), addMost), now)
+		a.add, a.after = c.run.atOnce(min(room(exp, c.counts, away), addMost), now)
 		a.after = soonest(a.after, later)
-		if pause := run.pause(now); pause > 0 {
+		if pause := c.run.pause(now); pause > 0 {
 			a.add, a.after = 0, max(a.after, pause)
 		}
 	}
-	if left, limited := timeLeft(next, now); limited && !next.IsCompleted() {
-		a.after = soonest(a.after, left)
+	if b, limited := firstToEnd(next, c.gpus, now); limited && !next.IsCompleted() {
+		a.after = soonest(a.after, b.left)
 	}
 	return a
 }
 
-func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, f findings, now metav1.Time) {
+// tally is what the trials come to.
+type tally struct {
+	counts
+	run  failures
+	gpus gpuUse
+}
+
+func decide(next *v1beta1.Experiment, r *study.Ranking, c tally, f findings, now metav1.Time) {
 	setBest(&next.Status, r)
 	maxFailed, maxTrials := next.Spec.MaxFailedTrialCount, next.Spec.MaxTrialCount
-	left, limited := timeLeft(next, now.Time)
+	b, limited := firstToEnd(next, c.gpus, now.Time)
 	suspended := ""
 	end := next.Annotations[v1beta1.AnnotationEnd]
 	switch {
@@ -99,45 +106,32 @@ func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, 
 	case r.Reached():
 		next.MarkSucceeded(v1beta1.ReasonExperimentGoalReached, messageGoalReached, now)
 	case maxFailed != nil && c.bad() > 0 && c.bad() >= int(*maxFailed):
-		next.MarkFailed(v1beta1.ReasonExperimentFailed, tooManyFailures(c, *maxFailed), now)
-	case maxFailed == nil && run.n >= run.limit(&next.Spec):
-		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageInARow, run.n, run.last), now)
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, tooManyFailures(c.counts, *maxFailed), now)
+	case maxFailed == nil && c.run.n >= c.run.limit(&next.Spec):
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageInARow, c.run.n, c.run.last), now)
 	case maxTrials != nil && c.completed() >= int(*maxTrials) && c.bad() == c.total:
-		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageAllFailed, c.total, run.last), now)
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageAllFailed, c.total, c.run.last), now)
 	case maxTrials != nil && c.completed() >= int(*maxTrials):
 		next.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, messageMaxTrials, now)
 	case end != "" && (end == v1beta1.EndCancel || c.active() == 0) && results == 0:
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, messageStoppedEmpty, now)
 	case end != "" && (end == v1beta1.EndCancel || c.active() == 0):
 		next.MarkSucceeded(v1beta1.ReasonExperimentStopped, fmt.Sprintf(messageStopped, c.total), now)
-	case limited && left <= 0 && results == 0:
-		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageNoResult, next.Spec.MaxDuration.Duration), now)
-	case limited && left <= 0:
-		next.MarkSucceeded(v1beta1.ReasonExperimentMaxDurationReached, fmt.Sprintf(messageMaxDuration, next.Spec.MaxDuration.Duration), now)
+	case limited && b.left <= 0 && results == 0:
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, b.withoutResult, now)
+	case limited && b.left <= 0:
+		next.MarkSucceeded(b.reason, b.reached, now)
 	case f.exhausted && c.active() == 0:
 		next.MarkSucceeded(v1beta1.ReasonExperimentSuggestionEndReached, fmt.Sprintf(messageSuggestionEnd, c.total), now)
 	case c.total > 0:
 		next.MarkRunning(messageRunning, now)
-		say(next, v1beta1.ExperimentRunning, cmp.Or(suspended, f.trouble, run.message(), messageRunning), now)
+		say(next, v1beta1.ExperimentRunning, cmp.Or(suspended, f.trouble, c.run.message(), messageRunning), now)
 	default:
 		say(next, v1beta1.ExperimentCreated, cmp.Or(suspended, f.trouble, createdMessage(next)), now)
 	}
 	if next.IsCompleted() {
 		next.Status.CompletionTime = &now
 	}
-}
-
-// timeLeft is how long the experiment may still go on, since it started or went on
-// after an end.
-func timeLeft(exp *v1beta1.Experiment, now time.Time) (left time.Duration, limited bool) {
-	limit, began := exp.Spec.MaxDuration, exp.Status.StartTime
-	if limit == nil || limit.Duration == 0 || began == nil {
-		return 0, false
-	}
-	if c := exp.Condition(v1beta1.ExperimentRestarting); c != nil {
-		began = &c.LastTransitionTime
-	}
-	return began.Add(limit.Duration).Sub(now), true
 }
 
 // room is how many trials may be made now: as parallelTrialCount leaves free
@@ -183,7 +177,7 @@ func inQueue(exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) (a
 // many trials failed, and more may fail now. The count in the status is that of its
 // end: trials that were deleted since, or that the cache does not show yet, do not
 // bring it back.
-func resumable(exp *v1beta1.Experiment, c counts, run failures) bool {
+func resumable(exp *v1beta1.Experiment, c tally) bool {
 	limit := exp.Spec.MaxTrialCount
 	switch {
 	case limit != nil && *limit <= exp.Status.Trials:
@@ -192,7 +186,7 @@ func resumable(exp *v1beta1.Experiment, c counts, run failures) bool {
 		if failed := exp.Spec.MaxFailedTrialCount; failed != nil {
 			return c.bad() < int(*failed)
 		}
-		return limit != nil && run.n < run.limit(&exp.Spec)
+		return limit != nil && c.run.n < c.run.limit(&exp.Spec)
 	default:
 		return exp.CanResume()
 	}

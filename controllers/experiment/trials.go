@@ -312,6 +312,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}
 	}
 	t.Spec.RunSpec = &runtime.RawExtension{Raw: raw}
+	noteGPUs(exp, t, job)
 	t.Spec.RetainRun = tt.Retain
 	t.Spec.MetricsCollector = *exp.Spec.MetricsCollectorSpec
 	t.Spec.PrimaryPodLabels, t.Spec.PrimaryContainerName = tt.PrimaryPodLabels, tt.PrimaryContainerName
