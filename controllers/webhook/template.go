@@ -31,13 +31,20 @@ func inlineTemplate(t *v1beta1.TrialTemplate) ([]byte, error) {
 	return raw, nil
 }
 
+// noGPUs is said of a budget that nothing uses.
+const noGPUs = "spec.maxGPUHours: the template asks for no GPUs (limits such as nvidia.com/gpu), so this budget is never reached"
+
 // validateTrialTemplate checks the part of the spec that speaks of the
 // template, and the template itself if it is inline.
 func (r Rules) validateTrialTemplate(exp *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
 	path := templatePath()
 	t := exp.Spec.TrialTemplate
 	if t == nil {
-		return []string{"spec.trialTemplate: there is none, so nothing here runs the trials: they are handed out to programs that ask for them (see docs/api.md)"}, nil
+		warnings = []string{"spec.trialTemplate: there is none, so nothing here runs the trials: they are handed out to programs that ask for them (see docs/api.md)"}
+		if exp.Spec.MaxGPUHours != nil {
+			warnings = append(warnings, noGPUs)
+		}
+		return warnings, nil
 	}
 	if t.PrimaryContainerName == "" {
 		errs = append(errs, field.Required(path.Child("primaryContainerName"), "name the container that trains: its metrics are collected"))
@@ -161,6 +168,9 @@ func (r Rules) ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings 
 	}
 	if t.PrimaryContainerName == "" {
 		return warnings, errs // said already, and no container has an empty name
+	}
+	if exp.Spec.MaxGPUHours != nil && trainer.GPUs(job, kind.For(job.GroupVersionKind())) == 0 {
+		warnings = append(warnings, noGPUs)
 	}
 	collector := r.rehearsal(exp)
 	err = trainer.Inject(job, kind.For(job.GroupVersionKind()), collector)

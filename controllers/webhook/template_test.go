@@ -142,6 +142,20 @@ func TestWarningsOfTheCollector(t *testing.T) {
 	})
 }
 
+const noGPUs = "spec.maxGPUHours: the template asks for no GPUs (limits such as nvidia.com/gpu), so this budget is never reached"
+
+func TestWarningsOfGPUHours(t *testing.T) {
+	hours := func(e *v1beta1.Experiment) { e.Spec.MaxGPUHours = ptr(8.0) }
+	checkWarnings(t, map[string]faulty{
+		"no GPUs, and no budget of them": {func(*v1beta1.Experiment) {}, nil},
+		"no GPUs":                        {hours, []string{noGPUs}},
+		"a GPU":                          {both(hours, trialSpec(`"memory":"1Gi"`, `"nvidia.com/gpu":1`)), nil},
+		"a part of one":                  {both(hours, trialSpec(`"memory":"1Gi"`, `"nvidia.com/mig-1g.10gb":1`)), nil},
+		"no template": {both(hours, func(e *v1beta1.Experiment) { e.Spec.TrialTemplate = nil }),
+			[]string{"spec.trialTemplate: there is none, so nothing here runs the trials: they are handed out to programs that ask for them (see docs/api.md)", noGPUs}},
+	})
+}
+
 // checkWarnings checks that each experiment is valid, and what it is warned of.
 func checkWarnings(t *testing.T, tests map[string]faulty) {
 	t.Helper()

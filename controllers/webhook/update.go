@@ -16,7 +16,7 @@ import (
 // editable are the fields of the spec that may change: Katib's, and those of time.
 // Limits of a trial hold for new trials.
 var editable = []string{
-	"initialTrials", "maxDuration", "maxFailedTrialCount", "maxTrialCount", "maxTrialDuration", "maxTrialWaitDuration", "parallelTrialCount", "suspend",
+	"initialTrials", "maxDuration", "maxFailedTrialCount", "maxGPUHours", "maxTrialCount", "maxTrialDuration", "maxTrialWaitDuration", "parallelTrialCount", "suspend",
 }
 
 // validateUpdate says whether the spec has changed at all, and which changes
@@ -89,6 +89,14 @@ func doubtfulLimits(exp, old *v1beta1.Experiment) (warnings []string) {
 	return nil
 }
 
+// uncounted says that the use of GPUs is counted from now on only.
+func uncounted(exp, old *v1beta1.Experiment) (warnings []string) {
+	if n := old.Status.Trials; n > 0 && old.Spec.MaxGPUHours == nil && exp.Spec.MaxGPUHours != nil {
+		return []string{fmt.Sprintf("spec.maxGPUHours: %d trials were made before it was set, and do not count", n)}
+	}
+	return nil
+}
+
 func whyNoRestart(old *v1beta1.Experiment) string {
 	c := old.Condition(v1beta1.ExperimentSucceeded)
 	switch {
@@ -96,6 +104,8 @@ func whyNoRestart(old *v1beta1.Experiment) string {
 		return "the experiment has failed and cannot go on"
 	case c.Reason == v1beta1.ReasonExperimentMaxDurationReached:
 		return "the time of the experiment is over; warmStartFrom of another one can name it"
+	case c.Reason == v1beta1.ReasonExperimentMaxGPUHoursReached:
+		return "the GPU hours of the experiment are used up; warmStartFrom of another one can name it"
 	case c.Reason != v1beta1.ReasonExperimentMaxTrialsReached:
 		return "the experiment has succeeded (" + c.Reason + ") and has nothing left to do"
 	default:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -43,11 +44,12 @@ func TestUpdates(t *testing.T) {
 		"it is suspended, and times change": {none, func(e *v1beta1.Experiment) {
 			hour := &metav1.Duration{Duration: time.Hour}
 			e.Spec.Suspend, e.Spec.MaxDuration, e.Spec.MaxTrialDuration, e.Spec.MaxTrialWaitDuration = true, hour, hour, hour
+			e.Spec.MaxGPUHours = ptr(2.5)
 		}, nil},
 		"maxTrialCount is taken away":              {none, func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }, nil},
 		"the template is only spelled differently": {none, trialSpec(`{"apiVersion":"batch/v1",`, `{ "apiVersion": "batch/v1" , `), nil},
 		"a default is written out":                 {none, func(e *v1beta1.Experiment) { e.Spec.ResumePolicy = v1beta1.NeverResume }, nil},
-		"the template changes":                     {none, trialSpec("epochs=1", "epochs=2"), []string{"spec.trialTemplate: Forbidden: cannot be changed: only initialTrials, maxDuration, maxFailedTrialCount, maxTrialCount, "}},
+		"the template changes":                     {none, trialSpec("epochs=1", "epochs=2"), []string{"spec.trialTemplate: Forbidden: cannot be changed: only initialTrials, maxDuration, maxFailedTrialCount, maxGPUHours, maxTrialCount, "}},
 		"a point is queued":                        {initially(""), func(e *v1beta1.Experiment) { initially("a")(e); initially("b")(e) }, nil},
 		"a queued point is taken away":             {initially("a"), func(e *v1beta1.Experiment) { e.Spec.InitialTrials = nil }, nil},
 		"an initial point is added":                {none, initially(""), []string{"spec.initialTrials: Forbidden: cannot be changed, except for those with an id"}},
@@ -69,6 +71,8 @@ func TestUpdates(t *testing.T) {
 			[]string{"spec.maxTrialCount: Forbidden: the experiment has succeeded (ExperimentGoalReached) and has nothing left to do"}},
 		"time that is over": {ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxDurationReached), raise,
 			[]string{"spec.maxTrialCount: Forbidden: the time of the experiment is over; warmStartFrom of another one can name it: create a new experiment instead"}},
+		"GPU hours that are used up": {ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxGPUHoursReached), raise,
+			[]string{"spec.maxTrialCount: Forbidden: the GPU hours of the experiment are used up; warmStartFrom of another one can name it: create a new experiment instead"}},
 		"not enough trials": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(1)) },
 			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has completed with 12 trials: raise maxTrialCount above that to go on"}},
 		"failed": {func(e *v1beta1.Experiment) {
@@ -153,6 +157,35 @@ func TestCountsThatEndTheExperimentAreSaid(t *testing.T) {
 			exp.Labels = map[string]string{"a": "b"}
 			if got, _ := rules.Validate(exp, old); len(got) > 0 {
 				t.Errorf("a label brings %q", got)
+			}
+		})
+	}
+}
+
+func TestThatEarlierTrialsDoNotCountIsSaid(t *testing.T) {
+	hours := func(e *v1beta1.Experiment) { e.Spec.MaxGPUHours = ptr(8.0) }
+	asking := trialSpec(`"memory":"1Gi"`, `"nvidia.com/gpu":1`)
+	tests := map[string]struct {
+		old    edit
+		trials int32
+		want   []string
+	}{
+		"there are trials":    {asking, 3, []string{"spec.maxGPUHours: 3 trials were made before it was set, and do not count"}},
+		"there are none yet":  {asking, 0, nil},
+		"it was set before":   {both(asking, func(e *v1beta1.Experiment) { e.Spec.MaxGPUHours = ptr(4.0) }), 3, nil},
+		"and they ask for no": {func(*v1beta1.Experiment) {}, 0, []string{noGPUs}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			old := example(t, "random")
+			tc.old(old)
+			webhook.Default(old)
+			old.Status.Trials = tc.trials
+			exp := old.DeepCopy()
+			hours(exp)
+			got, errs := rules.Validate(exp, old)
+			if diff := cmp.Diff(tc.want, got); diff != "" || len(errs) > 0 {
+				t.Errorf("errors %v, warnings (-want +got):\n%s", errs, diff)
 			}
 		})
 	}

@@ -38,6 +38,7 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 			return warnings, append(errs, faults...)
 		}
 		warnings = append(warnings, doubtfulLimits(exp, old)...)
+		warnings = append(warnings, uncounted(exp, old)...)
 	}
 	s := &exp.Spec
 	errs = append(errs, validateName(exp.Name)...)

@@ -30,7 +30,7 @@ const (
 var (
 	tagForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,63}$`)
 	// settable are the fields of a spec that UpdateExperiment changes.
-	settable = []string{"maxDuration", "maxFailedTrialCount", "maxTrialCount", "maxTrialDuration", "maxTrialWaitDuration", "parallelTrialCount", "suspend"}
+	settable = []string{"maxDuration", "maxFailedTrialCount", "maxGPUHours", "maxTrialCount", "maxTrialDuration", "maxTrialWaitDuration", "parallelTrialCount", "suspend"}
 )
 
 // target is where a request creates its experiment: with YAML, which has its name, only

@@ -669,7 +669,8 @@ type UpdateExperimentRequest struct {
 	Experiment *Experiment `protobuf:"bytes,1,opt,name=experiment,proto3" json:"experiment,omitempty"`
 	// Some of notes, tags, spec.parallelTrialCount, spec.maxTrialCount,
 	// spec.maxFailedTrialCount, spec.suspend, spec.maxDuration, spec.maxTrialDuration,
-	// spec.maxTrialWaitDuration. A field that is named and absent is cleared.
+	// spec.maxTrialWaitDuration, spec.maxGPUHours. A field that is named and absent is
+	// cleared.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Check only: nothing is changed.
 	ValidateOnly  bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`

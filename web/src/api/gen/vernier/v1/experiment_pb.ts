@@ -345,7 +345,8 @@ export type UpdateExperimentRequest = Message<"vernier.v1.UpdateExperimentReques
   /**
    * Some of notes, tags, spec.parallelTrialCount, spec.maxTrialCount,
    * spec.maxFailedTrialCount, spec.suspend, spec.maxDuration, spec.maxTrialDuration,
-   * spec.maxTrialWaitDuration. A field that is named and absent is cleared.
+   * spec.maxTrialWaitDuration, spec.maxGPUHours. A field that is named and absent is
+   * cleared.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
