@@ -18,12 +18,13 @@ import (
 func newEditCommand(open opener) *cobra.Command {
 	var trials, parallel, failed int32
 	var duration, perTrial time.Duration
+	var gpuHours float64
 	cmd := &cobra.Command{
 		Use:   "edit EXPERIMENT",
 		Short: "Change the budgets of an experiment, also of one that has ended",
 		Long: `Change the budgets of an experiment. More trials let one go on that has ended, with
 resumePolicy LongRunning, which vernier run PROGRAM sets. Fewer trials than have ended
-end it, and stop those that run. 0 takes away a limit of time.`,
+end it, and stop those that run. 0 takes away a limit of time or of GPU hours.`,
 		Example: "  vernier edit charlm --max-trials 100 --parallel 8",
 		Args:    oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,21 +34,22 @@ end it, and stop those that run. 0 takes away a limit of time.`,
 					spec[field] = value
 				}
 			}
-			limit := func(d time.Duration) any {
-				if d == 0 {
+			limit := func(zero bool, value any) any {
+				if zero {
 					return nil // which takes it away
 				}
-				return d.String()
+				return value
 			}
 			set("max-trials", "maxTrialCount", trials)
 			set("parallel", "parallelTrialCount", parallel)
 			set("max-failed", "maxFailedTrialCount", failed)
-			set("max-duration", "maxDuration", limit(duration))
-			set("max-trial-duration", "maxTrialDuration", limit(perTrial))
+			set("max-duration", "maxDuration", limit(duration == 0, duration.String()))
+			set("max-trial-duration", "maxTrialDuration", limit(perTrial == 0, perTrial.String()))
+			set("max-gpu-hours", "maxGPUHours", limit(gpuHours == 0, gpuHours))
 			if len(spec) == 0 {
-				return usageErrorf("say what to change: --max-trials, --parallel, --max-failed, --max-duration or --max-trial-duration")
+				return usageErrorf("say what to change: --max-trials, --parallel, --max-failed, --max-duration, --max-trial-duration or --max-gpu-hours")
 			}
-			if trials < 0 || parallel < 0 || failed < 0 || duration < 0 || perTrial < 0 {
+			if trials < 0 || parallel < 0 || failed < 0 || duration < 0 || perTrial < 0 || gpuHours < 0 {
 				return usageErrorf("a budget is not below zero")
 			}
 			return edit(cmd.Context(), args[0], spec, streams{out: cmd.OutOrStdout()}, open)
@@ -59,6 +61,7 @@ end it, and stop those that run. 0 takes away a limit of time.`,
 	f.Int32Var(&failed, "max-failed", 0, "how many trials may fail before the experiment fails")
 	f.DurationVar(&duration, "max-duration", 0, "end the experiment this long after its start")
 	f.DurationVar(&perTrial, "max-trial-duration", 0, "new trials that run longer fail")
+	f.Float64Var(&gpuHours, "max-gpu-hours", 0, "end the experiment when its trials have used so many hours of GPUs")
 	return cmd
 }
 

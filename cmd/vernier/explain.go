@@ -241,6 +241,8 @@ func reasonWords(v experimentView) string {
 		return "every point of the search space has been tried"
 	case v1beta1.ReasonExperimentMaxDurationReached:
 		return "its maxDuration is over"
+	case v1beta1.ReasonExperimentMaxGPUHoursReached:
+		return "its maxGPUHours are used up"
 	}
 	return v.Message
 }

@@ -65,6 +65,7 @@ func TestExplainAnExperiment(t *testing.T) {
 		"runs":      {anExperiment(), "runs: 2/24 done, 0 running"},
 		"suspended": {suspended, "is suspended: no new trials are made, and 0 run"},
 		"ended":     {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", ""), "ended: a trial reached the goal (2/24 done, 0 running)"},
+		"used up":   {ended(anExperiment(), v1beta1.ExperimentSucceeded, v1beta1.ReasonExperimentMaxGPUHoursReached, ""), "ended: its maxGPUHours are used up (2/24 done"},
 		"failed":    {ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "Experiment has failed. too many"), "failed: too many"},
 	}
 	for name, test := range tests {

@@ -37,6 +37,7 @@ type scriptOptions struct {
 	seed       int64
 	duration   time.Duration
 	perTrial   time.Duration
+	gpuHours   float64
 	probe      bool
 	dryRun     bool
 	output     string
@@ -88,6 +89,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.Int32Var(&o.spec.Retry, "retry", 0, "how many times a failed trial is run again")
 	f.DurationVar(&o.duration, "max-duration", 0, "end the experiment after this time")
 	f.DurationVar(&o.perTrial, "max-trial-duration", 0, "a trial that runs longer fails")
+	f.Float64Var(&o.gpuHours, "max-gpu-hours", 0, "end the experiment when its trials have used so many hours of GPUs")
 	f.BoolVar(&o.probe, "probe", false, "run the program once as it is, and show its flags, its metrics, and a search that they suggest")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the experiment, and run nothing")
 	choiceFlag(cmd, &o.output, "output", "o", "with --dry-run: yaml or json", "yaml", "json")
@@ -97,7 +99,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 func (o *scriptOptions) onlyForPrograms() error {
 	var wrong error
 	o.flags.Visit(func(f *pflag.Flag) {
-		if slices.Contains([]string{"param", "minimize", "maximize", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "probe", "dry-run"}, f.Name) {
+		if slices.Contains([]string{"param", "minimize", "maximize", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
 			wrong = usageErrorf("--%s is for vernier run PROGRAM: with -f, the file says it (the namespace is --namespace, without a short form)", f.Name)
 		}
 	})
@@ -255,6 +257,9 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 	}
 	if o.perTrial > 0 {
 		s.PerTrial = &metav1.Duration{Duration: o.perTrial}
+	}
+	if o.gpuHours > 0 {
+		s.GPUHours = &o.gpuHours
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestAdviceNamesTheFlagsOfTheCommandLine(t *testing.T) {
 		"the filter":                       {made, "spec.metricsCollectorSpec.source.filter.metricsFormat[0]: Invalid value", "--filter: Invalid value"},
 		"the collector":                    {made, "spec.metricsCollectorSpec.source.fileSystemPath.path: Invalid value", "--metrics: Invalid value"},
 		"the algorithm":                    {made, "spec.algorithm.algorithmSettings[0]: x; spec.earlyStopping: y", "--setting: x; --stopping: y"},
-		"budgets":                          {made, "spec.maxTrialCount: x, spec.maxTrialDuration: y", "--max-trials: x, --max-trial-duration: y"},
+		"budgets":                          {made, "spec.maxTrialCount: x, spec.maxTrialDuration: y; spec.maxGPUHours: z", "--max-trials: x, --max-trial-duration: y; --max-gpu-hours: z"},
 		"the name":                         {made, "metadata.name: Invalid value", "--name: Invalid value"},
 		"a field that has no flag":         {made, "spec.resumePolicy: Invalid value", "spec.resumePolicy: Invalid value"},
 		"a bare name of a field":           {made, "experiment train runs with maxTrialCount 24", "experiment train runs with --max-trials 24"},

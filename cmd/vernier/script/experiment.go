@@ -72,6 +72,7 @@ type Spec struct {
 	Retry     int32
 	Duration  *metav1.Duration
 	PerTrial  *metav1.Duration
+	GPUHours  *float64
 }
 
 // Experiment is the object that runs the program. Its error says what is wrong with
@@ -84,7 +85,7 @@ func (s Spec) Experiment() (*v1beta1.Experiment, error) {
 		Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: s.Algorithm, AlgorithmSettings: s.Settings},
 		// Running the same command again goes on.
 		ResumePolicy: v1beta1.LongRunning,
-		Seed:         s.Seed, MaxDuration: s.Duration, MaxTrialDuration: s.PerTrial,
+		Seed:         s.Seed, MaxDuration: s.Duration, MaxTrialDuration: s.PerTrial, MaxGPUHours: s.GPUHours,
 	}
 	if len(s.Objectives) == 1 {
 		o := s.Objectives[0]
