@@ -6,9 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/cmd/vernier/script"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/probe"
@@ -59,8 +61,11 @@ func (o *scriptOptions) runProbe(ctx context.Context, argv []string, s streams) 
 	if crashed(report) {
 		return &exitError{exitExperimentFailed, fmt.Errorf("the program ended with code %d, and so would each trial: correct it, or give it what it needs after --%s", *report.ExitCode, said)}
 	}
-	if next := o.suggested(report); next != "" {
+	if next := o.suggested(report, nil); next != "" {
 		fmt.Fprintf(s.out, "\nA search of it:\n  %s\n", next)
+		if length := o.length(report); length != nil {
+			fmt.Fprintf(s.out, "\nWith most trials short, of which the best go on:\n  %s\n", o.suggested(report, length))
+		}
 	}
 	if len(report.Missing) > 0 {
 		return notFoundErrorf("%s", missingMessage(report.Missing, "table"))
@@ -133,16 +138,33 @@ func (w *lastWords) String() string {
 
 // suggestion is a whole command line where the program's flags suggest one.
 func (o *scriptOptions) suggestion() string {
-	next := o.suggested(nil)
+	next := o.suggested(nil, nil)
 	if next == "" {
 		return "; vernier run PROGRAM --probe shows which flags the program has"
 	}
 	return ".\nThe flags of the program suggest\n  " + next
 }
 
+// length is the parameter that says how long the program trains, where it reports a curve;
+// nil: none does, or trials may not be short for another reason.
+func (o *scriptOptions) length(report *probe.Report) *v1beta1.ParameterSpec {
+	curve := slices.ContainsFunc(report.Metrics, func(m probe.Metric) bool { return m.Count > 1 })
+	if !curve || o.spec.Algorithm != "auto" || len(o.spec.Settings) > 0 || len(o.objectives) > 1 {
+		return nil
+	}
+	for _, f := range o.spec.Flags.Flags {
+		p, ok := script.Length(f)
+		given := slices.ContainsFunc(o.spec.Parameters, func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name })
+		if ok && !given {
+			return &p
+		}
+	}
+	return nil
+}
+
 // suggested is a command line with the proposed parameters, as far as none were
-// given.
-func (o *scriptOptions) suggested(report *probe.Report) string {
+// given, and with short trials where a parameter says how long they are.
+func (o *scriptOptions) suggested(report *probe.Report, length *v1beta1.ParameterSpec) string {
 	words := []string{"vernier run"}
 	python := strings.HasPrefix(filepath.Base(o.spec.Argv[0]), "python")
 	rest := o.spec.Argv
@@ -161,8 +183,14 @@ func (o *scriptOptions) suggested(report *probe.Report) string {
 	if len(parameters) == 0 {
 		return ""
 	}
+	if length != nil {
+		parameters = append(slices.Clip(parameters), *length)
+	}
 	for _, p := range parameters {
 		words = append(words, "-p "+shellQuote(script.Form(p)))
+	}
+	if length != nil {
+		words = append(words, "--setting resource_name="+length.Name, fmt.Sprintf("-n %d", 3*defaultTrials))
 	}
 	words = append(words, o.suggestedObjectives(report)...)
 	if len(rest) > 1 {

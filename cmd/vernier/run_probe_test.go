@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,6 +51,33 @@ func TestAProbeOfAProgramThatFailsIsAFailure(t *testing.T) {
 				t.Errorf("suggests a search: %t\n%s", suggests, out.String())
 			}
 		})
+	}
+}
+
+// A program that reports a curve and has a flag for its length can have short trials.
+func TestAProbeSuggestsShortTrials(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr', type=float, default=0.1)\np.add_argument('--epochs', type=int, default=27)\n" +
+		"for e in range(%s): print('loss=%%d' %% e)\n"
+	for epochs, want := range map[string]bool{"p.parse_args().epochs": true, "1": false} {
+		path := filepath.Join(t.TempDir(), "train.py")
+		if err := os.WriteFile(path, fmt.Appendf(nil, program, epochs), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		root := newRootCommand(false)
+		root.SetArgs([]string{"--home", filepath.Join(t.TempDir(), "home"), "run", "--probe", "--", python, path})
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetErr(&bytes.Buffer{})
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "-p 'epochs=int(1,27)' --setting resource_name=epochs"); got != want {
+			t.Errorf("with %s points, short trials are suggested: %t\n%s", epochs, got, out.String())
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ var (
 	// unsearched are names of numbers that decide how long or where a program runs
 	// instead of how well.
 	unsearched = regexp.MustCompile(`(?i)seed|epoch|step|iter|worker|thread|port|gpu|device|rank|log|eval|print|every|freq|save|limit|budget|version|patience|max_len`)
+	// lengths are names of numbers that say how long a program trains.
+	lengths = regexp.MustCompile(`(?i)^(n|num|max)?[-_]?(epochs?|iters?|iterations|rounds|steps)$`)
 	// shares are names of numbers between 0 and 1.
 	shares = regexp.MustCompile(`(?i)dropout|momentum|prob|ratio|fraction|beta|gamma|smooth|subsample|colsample`)
 )
@@ -52,6 +54,19 @@ func Propose(f Flag) (p v1beta1.ParameterSpec, ok bool) {
 		return p, false
 	}
 	p, err := ParseParameter(name + "=" + form)
+	return p, err == nil
+}
+
+// Length is the range of a flag that says how long the program trains, up to its default;
+// ok is false for other flags, and where the default leaves no room for short trials.
+func Length(f Flag) (p v1beta1.ParameterSpec, ok bool) {
+	const shortest = 3 // with less, a third of it says nothing
+	name := strings.TrimLeft(f.Option, "-")
+	whole, err := strconv.Atoi(f.Default)
+	if f.Kind != "int" || !lengths.MatchString(name) || err != nil || whole < 3*shortest {
+		return p, false
+	}
+	p, err = ParseParameter(fmt.Sprintf("%s=int(%d,%d)", name, max(1, whole/27), whole))
 	return p, err == nil
 }
 
