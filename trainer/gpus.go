@@ -59,9 +59,9 @@ func podsAtOnce(job *unstructured.Unstructured, template []string) int {
 			return otherwise
 		}
 		parallel := number("parallelism", 1)
-		n *= number("replicas", 1) * min(parallel, number("completions", parallel))
+		n *= max(number("replicas", 1), number("minReplicas", 0)) * max(1, number("numOfHosts", 1)) * min(parallel, number("completions", parallel))
 	}
-	return int(n)
+	return int(max(0, n))
 }
 
 func gpus(pod corev1.PodSpec) (n int) {

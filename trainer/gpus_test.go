@@ -39,6 +39,8 @@ func TestGPUs(t *testing.T) {
 		"an MPIJob whose launcher has none": {`{apiVersion: kubeflow.org/v1, kind: MPIJob, spec: {mpiReplicaSpecs: {Launcher: {replicas: 1, template: ` + of(none) + `}, Worker: {replicas: 2, template: ` + of(two) + `}}}}`, 4},
 		"a JobSet":                          {`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a, replicas: 2, template: {spec: {parallelism: 2, completions: 2, template: ` + of(one) + `}}}]}}`, 4},
 		"a RayJob":                          {`{apiVersion: ray.io/v1, kind: RayJob, spec: {rayClusterSpec: {headGroupSpec: {template: ` + of(none) + `}, workerGroupSpecs: [{groupName: w, replicas: 3, template: ` + of(one) + `}]}}}`, 3},
+		"a RayJob of several hosts":         {`{apiVersion: ray.io/v1, kind: RayJob, spec: {rayClusterSpec: {headGroupSpec: {template: ` + of(none) + `}, workerGroupSpecs: [{groupName: w, minReplicas: 2, numOfHosts: 4, template: ` + of(one) + `}]}}}`, 8},
+		"less than no pods":                 {job + `{parallelism: -3, template: ` + of(two) + `}}`, 0},
 		"a TrainJob":                        {`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}}}`, 8},
 		"a TrainJob of its runtime's size":  {`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}}}`, 2},
 		"a TrainJob that leaves GPUs to it": {`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: 4}}}`, 0},

@@ -220,11 +220,12 @@ func (e *Experiment) FailedByTrials() bool {
 	return c != nil && c.Status == corev1.ConditionTrue && strings.HasPrefix(c.Message, MessageMaxFailed)
 }
 
-// CanResume says whether a completed experiment continues if maxTrialCount is
-// raised: it ended because all trials had run, and its resume policy is
-// LongRunning or FromVolume.
+// CanResume says whether a completed experiment continues if maxTrialCount or maxGPUHours
+// is raised: it ended because all trials had run or its GPU hours were used, and its resume
+// policy is LongRunning or FromVolume.
 func (e *Experiment) CanResume() bool {
 	c := e.Condition(ExperimentSucceeded)
-	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == ReasonExperimentMaxTrialsReached &&
+	return c != nil && c.Status == corev1.ConditionTrue &&
+		(c.Reason == ReasonExperimentMaxTrialsReached || c.Reason == ReasonExperimentMaxGPUHoursReached) &&
 		(e.Spec.ResumePolicy == LongRunning || e.Spec.ResumePolicy == FromVolume)
 }

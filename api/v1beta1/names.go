@@ -136,6 +136,12 @@ func (t *Trial) GPUs() int {
 	return max(0, n)
 }
 
+// GPUHoursUsed is GPUHours as a number; 0 where it is not counted.
+func (s *ExperimentStatus) GPUHoursUsed() float64 {
+	used, _ := strconv.ParseFloat(s.GPUHours, 64) // what we did not write is none
+	return used
+}
+
 // The labels of the Deployment and the pod of an algorithm's service, as Katib's.
 const (
 	LabelSuggestion = "katib.kubeflow.org/suggestion"

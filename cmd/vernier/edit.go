@@ -49,7 +49,10 @@ end it, and stop those that run. 0 takes away a limit of time or of GPU hours.`,
 			if len(spec) == 0 {
 				return usageErrorf("say what to change: --max-trials, --parallel, --max-failed, --max-duration, --max-trial-duration or --max-gpu-hours")
 			}
-			if trials < 0 || parallel < 0 || failed < 0 || duration < 0 || perTrial < 0 || gpuHours < 0 {
+			if err := checkHours(gpuHours); cmd.Flags().Changed("max-gpu-hours") && gpuHours != 0 && err != nil {
+				return err
+			}
+			if trials < 0 || parallel < 0 || failed < 0 || duration < 0 || perTrial < 0 {
 				return usageErrorf("a budget is not below zero")
 			}
 			return edit(cmd.Context(), args[0], spec, streams{out: cmd.OutOrStdout()}, open)
@@ -63,6 +66,14 @@ end it, and stop those that run. 0 takes away a limit of time or of GPU hours.`,
 	f.DurationVar(&perTrial, "max-trial-duration", 0, "new trials that run longer fail")
 	f.Float64Var(&gpuHours, "max-gpu-hours", 0, "end the experiment when its trials have used so many hours of GPUs")
 	return cmd
+}
+
+// checkHours says what is wrong with a budget of GPU hours, whose bounds are the API's.
+func checkHours(hours float64) error {
+	if !(hours > 0 && hours <= 1e6) { // NaN is neither
+		return usageErrorf("--max-gpu-hours %g: it must be above 0 and at most 1000000", hours)
+	}
+	return nil
 }
 
 func edit(ctx context.Context, name string, spec map[string]any, s streams, open opener) error {

@@ -24,6 +24,7 @@ func TestEditChangesGPUHours(t *testing.T) {
 		"set":            {[]string{"--max-gpu-hours", "2.5"}, ptr.To(2.5), 0},
 		"taken away":     {[]string{"--max-gpu-hours", "0"}, nil, 0},
 		"something else": {[]string{"--max-trials", "30"}, ptr.To(8.0), 0},
+		"no number":      {[]string{"--max-gpu-hours", "NaN"}, ptr.To(8.0), exitUsage},
 		"below zero":     {[]string{"--max-gpu-hours", "-1"}, ptr.To(8.0), exitUsage},
 	}
 	for name, tc := range tests {

@@ -154,7 +154,8 @@ func (o *scriptOptions) length(report *probe.Report) *v1beta1.ParameterSpec {
 	}
 	for _, f := range o.spec.Flags.Flags {
 		p, ok := script.Length(f)
-		given := slices.ContainsFunc(o.spec.Parameters, func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name })
+		given := slices.ContainsFunc(o.spec.Parameters, func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name }) ||
+			slices.ContainsFunc(o.spec.Argv, func(word string) bool { return word == f.Option || strings.HasPrefix(word, f.Option+"=") })
 		if ok && !given {
 			return &p
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,21 +63,31 @@ func TestAProbeSuggestsShortTrials(t *testing.T) {
 	}
 	program := "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr', type=float, default=0.1)\np.add_argument('--epochs', type=int, default=27)\n" +
 		"for e in range(%s): print('loss=%%d' %% e)\n"
-	for epochs, want := range map[string]bool{"p.parse_args().epochs": true, "1": false} {
+	for name, test := range map[string]struct {
+		epochs      string
+		flags, rest []string
+		want        bool
+	}{
+		"a curve":               {epochs: "p.parse_args().epochs", want: true},
+		"one point":             {epochs: "1"},
+		"the length is given":   {epochs: "p.parse_args().epochs", rest: []string{"--epochs", "5"}},
+		"settings are given":    {epochs: "p.parse_args().epochs", flags: []string{"--setting", "random_state=1"}},
+		"an algorithm is given": {epochs: "p.parse_args().epochs", flags: []string{"--algorithm", "tpe"}},
+	} {
 		path := filepath.Join(t.TempDir(), "train.py")
-		if err := os.WriteFile(path, fmt.Appendf(nil, program, epochs), 0o600); err != nil {
+		if err := os.WriteFile(path, fmt.Appendf(nil, program, test.epochs), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		root := newRootCommand(false)
-		root.SetArgs([]string{"--home", filepath.Join(t.TempDir(), "home"), "run", "--probe", "--", python, path})
+		root.SetArgs(slices.Concat([]string{"--home", filepath.Join(t.TempDir(), "home"), "run", "--probe"}, test.flags, []string{"--", python, path}, test.rest))
 		var out bytes.Buffer
 		root.SetOut(&out)
 		root.SetErr(&bytes.Buffer{})
 		if err := root.ExecuteContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(out.String(), "-p 'epochs=int(1,27)' --setting resource_name=epochs"); got != want {
-			t.Errorf("with %s points, short trials are suggested: %t\n%s", epochs, got, out.String())
+		if got := strings.Contains(out.String(), "-p 'epochs=int(1,27)' --setting resource_name=epochs"); got != test.want {
+			t.Errorf("%s: short trials are suggested: %t\n%s", name, got, out.String())
 		}
 	}
 }

@@ -258,7 +258,10 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 	if o.perTrial > 0 {
 		s.PerTrial = &metav1.Duration{Duration: o.perTrial}
 	}
-	if o.gpuHours > 0 {
+	if o.flags.Changed("max-gpu-hours") {
+		if err := checkHours(o.gpuHours); err != nil {
+			return err
+		}
 		s.GPUHours = &o.gpuHours
 	}
 	return nil

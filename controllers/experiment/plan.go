@@ -173,14 +173,15 @@ func inQueue(exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) (a
 }
 
 // resumable says whether an experiment that has ended goes on: it ended because of
-// maxTrialCount, its policy allows it, and maxTrialCount was raised; or because too
+// maxTrialCount or maxGPUHours, its policy allows it, and that was raised; or because too
 // many trials failed, and more may fail now. The count in the status is that of its
 // end: trials that were deleted since, or that the cache does not show yet, do not
 // bring it back.
 func resumable(exp *v1beta1.Experiment, c tally) bool {
 	limit := exp.Spec.MaxTrialCount
+	b, limited := c.gpus.left()
 	switch {
-	case limit != nil && *limit <= exp.Status.Trials:
+	case limit != nil && *limit <= exp.Status.Trials, limited && b.left <= 0:
 		return false
 	case exp.FailedByTrials():
 		if failed := exp.Spec.MaxFailedTrialCount; failed != nil {

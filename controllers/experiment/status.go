@@ -19,7 +19,7 @@ const (
 	messageGoalReached   = "Experiment has succeeded because Objective goal has reached"
 	messageMaxTrials     = "Experiment has succeeded because max trial count has reached"
 	messageMaxDuration   = "Experiment has succeeded because max duration of %s has reached"
-	messageMaxGPUHours   = "Experiment has succeeded because max GPU hours of %g have been used"
+	messageMaxGPUHours   = "Experiment has succeeded because its trials have used its %g GPU hours"
 	messageNoResult      = "Experiment has failed because no trial had a result within its %s, %v"
 	messageSuspended     = "No new trials are made: the experiment is suspended (spec.suspend). Trials that run go on"
 	messageStopping      = "No new trials are made: the experiment was stopped (" + v1beta1.AnnotationEnd + "). It ends when the trials that run have ended"

@@ -55,6 +55,9 @@ func withoutQueued(exp *v1beta1.Experiment) (out []v1beta1.InitialTrial) {
 
 func validateRestart(exp, old *v1beta1.Experiment) field.ErrorList {
 	path := specPath().Child("maxTrialCount")
+	if limit, used := exp.Spec.MaxGPUHours, old.Status.GPUHoursUsed(); old.CanResume() && limit != nil && used >= *limit {
+		return field.ErrorList{field.Invalid(specPath().Child("maxGPUHours"), *limit, fmt.Sprintf("the trials have used %s GPU hours: raise maxGPUHours above that to go on", old.Status.GPUHours))}
+	}
 	if m := exp.Spec.MaxTrialCount; (old.CanResume() || old.FailedByTrials()) && m != nil && *m <= old.Status.Trials {
 		return field.ErrorList{field.Invalid(path, *m, fmt.Sprintf("the experiment has completed with %d trials: raise maxTrialCount above that to go on", old.Status.Trials))}
 	}
@@ -83,6 +86,8 @@ func doubtfulLimits(exp, old *v1beta1.Experiment) (warnings []string) {
 	switch total, failed := exp.Spec.MaxTrialCount, exp.Spec.MaxFailedTrialCount; {
 	case failed != nil && bad > 0 && bad >= *failed:
 		return []string{fmt.Sprintf("spec.maxFailedTrialCount: %d trials have failed or have no metrics already: the experiment fails now, and the %d trials that are active are stopped", bad, active)}
+	case exp.Spec.MaxGPUHours != nil && st.GPUHoursUsed() >= *exp.Spec.MaxGPUHours:
+		return []string{fmt.Sprintf("spec.maxGPUHours: the trials that have ended have used %s GPU hours already: the experiment ends now, and the %d trials that are active are stopped", st.GPUHours, active)}
 	case total != nil && over >= *total:
 		return []string{fmt.Sprintf("spec.maxTrialCount: %d trials have ended already: the experiment ends now, and the %d trials that are active are stopped", over, active)}
 	}
@@ -91,8 +96,8 @@ func doubtfulLimits(exp, old *v1beta1.Experiment) (warnings []string) {
 
 // uncounted says that the use of GPUs is counted from now on only.
 func uncounted(exp, old *v1beta1.Experiment) (warnings []string) {
-	if n := old.Status.Trials; n > 0 && old.Spec.MaxGPUHours == nil && exp.Spec.MaxGPUHours != nil {
-		return []string{fmt.Sprintf("spec.maxGPUHours: %d trials were made before it was set, and do not count", n)}
+	if old.Status.Trials > 0 && old.Spec.MaxGPUHours == nil && exp.Spec.MaxGPUHours != nil {
+		return []string{"spec.maxGPUHours: trials that were made while it was not set do not count"}
 	}
 	return nil
 }
@@ -104,9 +109,7 @@ func whyNoRestart(old *v1beta1.Experiment) string {
 		return "the experiment has failed and cannot go on"
 	case c.Reason == v1beta1.ReasonExperimentMaxDurationReached:
 		return "the time of the experiment is over; warmStartFrom of another one can name it"
-	case c.Reason == v1beta1.ReasonExperimentMaxGPUHoursReached:
-		return "the GPU hours of the experiment are used up; warmStartFrom of another one can name it"
-	case c.Reason != v1beta1.ReasonExperimentMaxTrialsReached:
+	case c.Reason != v1beta1.ReasonExperimentMaxTrialsReached && c.Reason != v1beta1.ReasonExperimentMaxGPUHoursReached:
 		return "the experiment has succeeded (" + c.Reason + ") and has nothing left to do"
 	default:
 		return "the experiment has completed and its resumePolicy is Never; with LongRunning or FromVolume it could go on"

@@ -71,8 +71,11 @@ func TestUpdates(t *testing.T) {
 			[]string{"spec.maxTrialCount: Forbidden: the experiment has succeeded (ExperimentGoalReached) and has nothing left to do"}},
 		"time that is over": {ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxDurationReached), raise,
 			[]string{"spec.maxTrialCount: Forbidden: the time of the experiment is over; warmStartFrom of another one can name it: create a new experiment instead"}},
-		"GPU hours that are used up": {ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxGPUHoursReached), raise,
-			[]string{"spec.maxTrialCount: Forbidden: the GPU hours of the experiment are used up; warmStartFrom of another one can name it: create a new experiment instead"}},
+		"GPU hours that are used up, and more of them": {both(ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxGPUHoursReached), usedHours(8, "8.01")), both(raise, usedHours(9, "8.01")), nil},
+		"GPU hours that are used up": {both(ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxGPUHoursReached), usedHours(8, "8.01")), raise,
+			[]string{"spec.maxGPUHours: Invalid value: 8: the trials have used 8.01 GPU hours: raise maxGPUHours above that to go on"}},
+		"GPU hours that are used up with the last trial": {both(ended(v1beta1.LongRunning, max), usedHours(8, "8.01")), raise,
+			[]string{"spec.maxGPUHours: Invalid value: 8: the trials have used 8.01 GPU hours: raise maxGPUHours above that to go on"}},
 		"not enough trials": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(1)) },
 			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has completed with 12 trials: raise maxTrialCount above that to go on"}},
 		"failed": {func(e *v1beta1.Experiment) {
@@ -162,6 +165,10 @@ func TestCountsThatEndTheExperimentAreSaid(t *testing.T) {
 	}
 }
 
+func usedHours(limit float64, used string) edit {
+	return func(e *v1beta1.Experiment) { e.Spec.MaxGPUHours, e.Status.GPUHours = &limit, used }
+}
+
 func TestThatEarlierTrialsDoNotCountIsSaid(t *testing.T) {
 	hours := func(e *v1beta1.Experiment) { e.Spec.MaxGPUHours = ptr(8.0) }
 	asking := trialSpec(`"memory":"1Gi"`, `"nvidia.com/gpu":1`)
@@ -170,7 +177,7 @@ func TestThatEarlierTrialsDoNotCountIsSaid(t *testing.T) {
 		trials int32
 		want   []string
 	}{
-		"there are trials":    {asking, 3, []string{"spec.maxGPUHours: 3 trials were made before it was set, and do not count"}},
+		"there are trials":    {asking, 3, []string{"spec.maxGPUHours: trials that were made while it was not set do not count"}},
 		"there are none yet":  {asking, 0, nil},
 		"it was set before":   {both(asking, func(e *v1beta1.Experiment) { e.Spec.MaxGPUHours = ptr(4.0) }), 3, nil},
 		"and they ask for no": {func(*v1beta1.Experiment) {}, 0, []string{noGPUs}},

@@ -14,6 +14,7 @@ func TestLengthsOfTrainings(t *testing.T) {
 		"few epochs":           {Flag{Option: "--epochs", Kind: "int", Default: "5"}, ""},
 		"epochs of a warm-up":  {Flag{Option: "--warmup-epochs", Kind: "int", Default: "27"}, ""},
 		"how often it logs":    {Flag{Option: "--log-steps", Kind: "int", Default: "100"}, ""},
+		"steps of a rollout":   {Flag{Option: "--n-steps", Kind: "int", Default: "2048"}, ""},
 		"a default of nothing": {Flag{Option: "--epochs", Kind: "int"}, ""},
 	} {
 		p, ok := Length(c.flag)

@@ -16,7 +16,7 @@ var (
 	// instead of how well.
 	unsearched = regexp.MustCompile(`(?i)seed|epoch|step|iter|worker|thread|port|gpu|device|rank|log|eval|print|every|freq|save|limit|budget|version|patience|max_len`)
 	// lengths are names of numbers that say how long a program trains.
-	lengths = regexp.MustCompile(`(?i)^(n|num|max)?[-_]?(epochs?|iters?|iterations|rounds|steps)$`)
+	lengths = regexp.MustCompile(`(?i)^((n|num|max)[-_]?)?(epochs?|iters?|iterations|rounds)$|^((num|max)[-_]?)?steps$`)
 	// shares are names of numbers between 0 and 1.
 	shares = regexp.MustCompile(`(?i)dropout|momentum|prob|ratio|fraction|beta|gamma|smooth|subsample|colsample`)
 )
