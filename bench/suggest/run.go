@@ -106,6 +106,7 @@ func (o *options) planOf(problems []*problem.Problem) ([]job, error) {
 	}
 	var out []job
 	for _, m := range methods {
+		before := len(out)
 		for _, p := range problems {
 			regimes, err := o.regimesOf(p)
 			if err != nil {
@@ -127,6 +128,9 @@ func (o *options) planOf(problems []*problem.Problem) ([]job, error) {
 					})
 				}
 			}
+		}
+		if len(out) == before {
+			return nil, fmt.Errorf("%s plays none of these problems; the command list shows which suites it plays", m.name)
 		}
 	}
 	return out, nil

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// modelsFrom is the first trial that says something of the model that proposed it: before
-	// that points are spread evenly.
+	// modelsFrom is the first trial that counts for the model that proposed it: most of those
+	// before it are spread evenly, whatever the model.
 	modelsFrom = 8
 	// modelsTrust is as how many average trials a model begins with.
 	modelsTrust = 3
@@ -40,7 +40,7 @@ func (a *automatic) early(number int, now situation) pick {
 		shares = []float64{1, 2, 1}
 	}
 	switch {
-	case number < modelsFrom, !now.forest && !a.space.Conditional():
+	case !now.forest && !a.space.Conditional():
 		return arms[0]
 	case !now.forest:
 		shares = []float64{1, 0, 2}

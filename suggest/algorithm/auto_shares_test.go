@@ -67,7 +67,7 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 200}, map[string]int{}
-		for number := modelsFrom; number < modelsFrom+100; number++ {
+		for number := range 100 {
 			got[built.(*automatic).pick(s, number, situation{finished: number, forest: c.forest, ranks: c.ranks}).arm]++
 		}
 		near := cmp.Comparer(func(a, b int) bool { return max(a, b)-min(a, b) <= 2 }) // of a sequence that is spread evenly
@@ -81,8 +81,9 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 // evenly, are no model's, and a failure is worst.
 func TestModelsAreRankedByTheirTrials(t *testing.T) {
 	s := suggest.Study{Objectives: []suggest.Objective{{Name: "accuracy", Direction: suggest.Maximize}}}
+	s.Constraints = []suggest.Constraint{{Name: "size"}}
 	put := func(number int, arm string, state suggest.State, values ...float64) {
-		s.Put(&suggest.Trial{Number: number, State: state, Values: values, Meta: suggest.Meta{autoMeta: arm}})
+		s.Put(&suggest.Trial{Number: number, State: state, Values: values, Constraints: []float64{0}, Meta: suggest.Meta{autoMeta: arm}})
 	}
 	for i := range modelsFrom {
 		put(i, "tpe", suggest.Succeeded, float64(i))
@@ -92,12 +93,17 @@ func TestModelsAreRankedByTheirTrials(t *testing.T) {
 		put(11+3*i, autoForest, suggest.Failed)
 		put(12+3*i, "tpe", suggest.Running)
 	}
+	put(30, "tpe", suggest.Killed, 20) // says nothing, however good
 	got := modelRanks(s)
 	// The best four share the ranks 0 to 4 of 16, the failed ones 12 to 16; modelsTrust trials
 	// have the mean of both, which Parzen estimators keep.
 	want := map[string]float64{bayes.Name: (4*0.125 + 3*0.5) / 7, autoForest: (4*0.875 + 3*0.5) / 7, "tpe": 0.5}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	s.Put(&suggest.Trial{Number: 31, State: suggest.Succeeded, Values: []float64{99}, Constraints: []float64{1}, Meta: suggest.Meta{autoMeta: "tpe"}})
+	if got := modelRanks(s)["tpe"]; got <= 0.5 {
+		t.Errorf("with a trial that violates a constraint, the rank is %v, want more than 0.5", got)
 	}
 }
 

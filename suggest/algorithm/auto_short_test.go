@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
 )
 
 // resources counts trials by their resource.
@@ -40,6 +41,14 @@ func TestAutoShortensTrialsAsTheBudgetAllows(t *testing.T) {
 			}
 		})
 	}
+	for _, c := range []struct{ budget, parallel int }{{12, 12}, {40, 40}, {60, 30}, {40, 8}, {100, 16}} {
+		w := autoWorld(t, c.budget)
+		w.study.Parallel = c.parallel
+		w.play(c.budget, c.parallel)
+		if got := resources(w.study.Trials); got[27] < 3 {
+			t.Errorf("%d trials, %d at a time, have the resources %v: fewer than 3 are whole", c.budget, c.parallel, got)
+		}
+	}
 	w := autoWorld(t, 0)
 	w.play(200, 4)
 	if got := resources(w.study.Trials); got[1] < 100 || got[27] < 3 {
@@ -66,6 +75,21 @@ func TestAutoEndsWithPromotions(t *testing.T) {
 	for _, trial := range w.study.Trials[36:] {
 		if trial.Meta[suggest.MetaParent] == "" {
 			t.Errorf("trial %d, one of the last, is a new point", trial.Number)
+		}
+	}
+}
+
+// A setting that is not known is named together with those there are.
+func TestAutoNamesItsSettings(t *testing.T) {
+	r, _ := algorithm.Get("auto")
+	space, err := suggest.NewSpace(unit())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"resource_nam", "sampler"} {
+		_, err := r.New(space, suggest.Settings{{Name: name, Value: "x"}})
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "resource_name") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

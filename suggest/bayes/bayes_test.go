@@ -258,11 +258,12 @@ func TestWeightsOfOtherStudies(t *testing.T) {
 		outcomes []float64
 		want     []float64
 	}{
-		"without results they are equal":       {[][]float64{{}, {}}, nil, []float64{0.5, 0.5}},
-		"one that agrees has all of it":        {[][]float64{many(up), many(down)}, many(up), []float64{1, 0}},
-		"one that disagrees has none":          {[][]float64{many(down)}, many(up), []float64{0}},
-		"they are no more than one in all":     {[][]float64{many(up), many(up)}, many([]float64{-3, -1.5, 0, 1.5, 3}), []float64{0.5, 0.5}},
-		"one that tells nothing loses nothing": {[][]float64{many([]float64{0, 0, 0, 0, 0})}, many(up), []float64{1}},
+		"without results they are equal":          {[][]float64{{}, {}}, nil, []float64{0.5, 0.5}},
+		"one that agrees has all of it":           {[][]float64{many(up), many(down)}, many(up), []float64{1, 0}},
+		"one that disagrees has none":             {[][]float64{many(down)}, many(up), []float64{0}},
+		"they are no more than one in all":        {[][]float64{many(up), many(up)}, many([]float64{-3, -1.5, 0, 1.5, 3}), []float64{0.5, 0.5}},
+		"the sum is shared as the rest fits best": {[][]float64{many(up), many([]float64{1, -0.5, -1, -0.5, 1})}, many([]float64{-0.7, -1.15, -0.8, 0.35, 2.3}), []float64{0.74, 0.26}},
+		"one that tells nothing loses nothing":    {[][]float64{many([]float64{0, 0, 0, 0, 0})}, many(up), []float64{1}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

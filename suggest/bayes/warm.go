@@ -133,10 +133,32 @@ func (e *experience) explain(s *sample) {
 }
 
 // weighed gives the weights of at least 0, and of at most 1 in all, whose sum of the
-// sources' means is nearest to the outcomes: by coordinate descent on
+// sources' means is nearest to the outcomes: the least of
 //
 //	|y - sum w m|^2 + warmTrust (sum w - 1)^2 + warmEven sum (w - 1/k)^2
 func weighed(means [][]float64, outcomes []float64) []float64 {
+	price := 0.0 // of a weight, which keeps the sum at 1 (Lagrange's multiplier)
+	weights := descended(means, outcomes, price)
+	if floats.Sum(weights) <= 1 {
+		return weights
+	}
+	low, high := 0.0, 1.0
+	for floats.Sum(descended(means, outcomes, high)) > 1 {
+		low, high = high, 2*high
+	}
+	const halvings = 40
+	for range halvings {
+		if price = low/2 + high/2; floats.Sum(descended(means, outcomes, price)) > 1 {
+			low = price
+		} else {
+			high = price
+		}
+	}
+	return descended(means, outcomes, high)
+}
+
+// descended finds the weights of at least 0 for a price of each, by coordinate descent.
+func descended(means [][]float64, outcomes []float64, price float64) []float64 {
 	const rounds = 100
 	k := len(means)
 	weights, rest := make([]float64, k), slices.Clone(outcomes)
@@ -148,9 +170,8 @@ func weighed(means [][]float64, outcomes []float64) []float64 {
 	for range rounds {
 		moved := 0.0
 		for i, m := range means {
-			gradient := floats.Dot(rest, m) - warmTrust*(total-1) - warmEven*(weights[i]-1/float64(k))
-			step := gradient / (floats.Dot(m, m) + warmTrust + warmEven)
-			step = math.Max(step, -weights[i])
+			slope := floats.Dot(rest, m) - warmTrust*(total-1) - warmEven*(weights[i]-1/float64(k)) - price
+			step := math.Max(slope/(floats.Dot(m, m)+warmTrust+warmEven), -weights[i])
 			weights[i] += step
 			total += step
 			floats.AddScaled(rest, -step, m)
@@ -159,9 +180,6 @@ func weighed(means [][]float64, outcomes []float64) []float64 {
 		if moved < 1e-9 {
 			break
 		}
-	}
-	if total > 1 {
-		floats.Scale(1/total, weights)
 	}
 	return weights
 }

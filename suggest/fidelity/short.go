@@ -41,11 +41,10 @@ func ShortSettings() []propose.Setting {
 	return all
 }
 
-// Shortens says whether the settings ask for short trials.
+// Shortens says whether the settings ask for short trials: all but the seed do. One that is
+// not known is for NewShort to refuse, which knows what it may have been meant for.
 func Shortens(settings suggest.Settings) bool {
-	return slices.ContainsFunc(settings, func(s suggest.Setting) bool {
-		return s.Name != propose.RandomState && slices.ContainsFunc(ShortSettings(), func(known propose.Setting) bool { return known.Name == s.Name })
-	})
+	return slices.ContainsFunc(settings, func(s suggest.Setting) bool { return s.Name != propose.RandomState })
 }
 
 // NewShort builds MOBSTER for each number of rungs.
@@ -70,19 +69,26 @@ func NewShort(space suggest.Space, settings suggest.Settings) (suggest.Algorithm
 
 // of picks the number of rungs for a study, and says why.
 func (a *short) of(s suggest.Study) (chosen *asha, why string) {
-	depth := a.started(s)
+	depth, begun := a.started(s), true
 	if depth < 0 {
-		depth = a.affordable(s.Budget)
+		depth, begun = a.affordable(s.Budget, s.Parallel), false
 	}
 	chosen = a.ashas[depth]
-	if depth == 0 {
-		return chosen, fmt.Sprintf("trials of resource %d alone, as %d trials are too few for short ones", chosen.max, s.Budget)
+	switch {
+	case depth > 0:
+		var lengths []string
+		for k := range depth + 1 {
+			lengths = append(lengths, fmt.Sprint(chosen.resource(depth, k)))
+		}
+		why = "short trials first, of resource " + strings.Join(lengths[:depth], ", ") + " and " + lengths[depth]
+	case len(a.ashas) == 1:
+		why = fmt.Sprintf("trials of resource %d alone, as its range has no room for a part of it", chosen.max)
+	case begun:
+		why = fmt.Sprintf("trials of resource %d alone, as the first ones were", chosen.max)
+	default:
+		why = fmt.Sprintf("trials of resource %d alone, as %d trials, %d at a time, are too few for short ones", chosen.max, s.Budget, max(1, s.Parallel))
 	}
-	var lengths []string
-	for k := range depth + 1 {
-		lengths = append(lengths, fmt.Sprint(chosen.resource(depth, k)))
-	}
-	return chosen, "short trials first, of resource " + strings.Join(lengths[:depth], ", ") + " and " + lengths[depth]
+	return chosen, why
 }
 
 // started is the depth of the first trial at a lowest rung; -1: there is none.
@@ -100,9 +106,10 @@ func (a *short) started(s suggest.Study) int {
 	return -1
 }
 
-// affordable is the largest depth whose rungs a budget of trials fills; 0 or less: it is not
-// known, and all of them do.
-func (a *short) affordable(budget int) int {
+// affordable is the largest depth whose rungs a budget of trials fills; a budget of 0 or
+// less is not known, and fills all. So many trials run at the same time that a round of them
+// is spent at each rung before the next has anything to begin with.
+func (a *short) affordable(budget, parallel int) int {
 	depth := len(a.ashas) - 1
 	if budget <= 0 {
 		return depth
@@ -110,7 +117,8 @@ func (a *short) affordable(budget int) int {
 	rungs, trials := 0, float64(shortWhole)
 	for sum := trials; rungs < depth; rungs++ {
 		trials *= float64(a.ashas[0].eta)
-		if sum += trials; sum > float64(budget) {
+		sum += trials
+		if waiting := float64(max(0, parallel-1) * (rungs + 1)); sum+waiting > float64(budget) {
 			break
 		}
 	}

@@ -34,7 +34,7 @@ type Peer struct {
 func All() []Peer {
 	numbers := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Live, problem.Tabular}
 	all := append(slices.Clone(numbers), problem.MultiObjective)
-	curves, fronts := []string{problem.Fidelity}, []string{problem.MultiObjective}
+	curves, fronts := []string{problem.Fidelity, problem.LiveCurves}, []string{problem.MultiObjective}
 	return []Peer{
 		{Name: "ax-default", Environment: "ax", Suites: numbers, Slow: true},
 		{Name: "bayesopt-default", Environment: "bayesopt", Suites: numbers, Slow: true},

@@ -220,7 +220,8 @@ def main():
                 value = float(loss(question["task"], question["params"]))
                 answer = {"values": [value]} if np.isfinite(value) else {"failed": True}
         except (ValueError, FloatingPointError, np.linalg.LinAlgError, lightgbm.basic.LightGBMError) as error:
-            # A training that breaks is a failed trial, as anywhere.
+            # A training that breaks is a failed trial, as anywhere. It may be half a step ahead.
+            training.cache_clear()
             print(question, error, file=sys.stderr)
             answer = {"failed": True} | ({"curve": [None] * question["steps"]} if question.get("steps") else {})
         answers.write(json.dumps(answer) + "\n")

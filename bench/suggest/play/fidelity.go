@@ -75,7 +75,8 @@ func (t *table) startTrainings(ctx context.Context, n int, now float64) ([]*trai
 	return out, err
 }
 
-// loss after the step of a training, without noise. Real steps are asked for in threes, nines and so on, and never more than the trial has: most trials are short.
+// loss after the step of a training, without noise. Real steps are asked for in threes, nines
+// and so on, and never more than the trial has: most trials are short.
 func (t *table) loss(ctx context.Context, w *training) (float64, error) {
 	if t.Problem.Curve.At != nil {
 		return t.Problem.Curve.At(w.Point, w.step), nil
