@@ -129,7 +129,7 @@ func thirdSection(p *page, records []play.Record, tasks map[string]*problem.Prob
 // realTimes are the numbers of trials after which methods are compared, as far as
 // all games have so many.
 func realTimes(records []play.Record) []int {
-	times := []int{15, 30, 60, 100}
+	times := []int{15, 25, 50, 100}
 	if records[0].Suite == problem.LiveCurves {
 		times = []int{17, 50}
 	}

@@ -33,11 +33,11 @@ func TestMethodsOnRealTasks(t *testing.T) {
 	for _, want := range []string{
 		"`b` broke off in 1 games, which count for no method: it ended",
 		"#### Live trainings\n\n2 games of 2 families.",
-		"| trials | auto | b |\n|---|---|---|\n| 15 | 1.50 | 1.50 |\n| 30 | 1.25 | 1.75 |\n| 60 | 1.75 | 1.25 |\n",
+		"| trials | auto | b |\n|---|---|---|\n| 15 | 1.50 | 1.50 |\n| 25 | 1.25 | 1.75 |\n| 50 | 1.75 | 1.25 |\n",
 		// half as many trials, and an eighth: in the mean a quarter
 		"| b | 15 | 50 % (50 to 50) | 0.25 (0.00 to 1670.66) | too few families to tell |",
-		"| b | 30 | 75 % ",
-		"| b | 60 | 25 % ",
+		"| b | 25 | 75 % ",
+		"| b | 50 | 25 % ",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got\n%s\nwant in it\n%s", out.String(), want)
