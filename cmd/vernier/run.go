@@ -15,9 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/cmd/vernier/script"
 )
 
 type runOptions struct {
@@ -245,6 +247,13 @@ func submit(ctx context.Context, o runOptions, s *session, objects []*unstructur
 	}
 	if before != nil && !newExperimentView(before, nil).finished() {
 		before = nil // it has no end that this run could mistake for its own
+	}
+	if o.program {
+		var made v1beta1.Experiment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(experiment.Object, &made); err != nil {
+			return nil, fmt.Errorf("read the experiment of this command line: %w", err)
+		}
+		s.words = func(text string) string { return script.InFlags(&made, text) }
 	}
 	if err := s.apply(ctx, objects); err != nil {
 		return nil, refusedRerun(err, before)

@@ -29,6 +29,23 @@ type session struct {
 	started bool
 	// note is how this shell differs from the one that started it, if it does.
 	note string
+	// words puts what the API server warns of into the words of a command line; nil: none
+	// made the object.
+	words func(string) string
+}
+
+// warnings are shown once each.
+type warnings struct {
+	session *session
+	shown   rest.WarningHandler
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w warnings) HandleWarningHeader(code int, agent, text string) {
+	if w.session.words != nil {
+		text = w.session.words(text)
+	}
+	w.shown.HandleWarningHeader(code, agent, text)
 }
 
 func (s *session) connect() (err error) {
@@ -36,7 +53,7 @@ func (s *session) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	s.config.WarningHandler = rest.NewWarningWriter(newConsole(os.Stderr), rest.WarningWriterOptions{Deduplicate: true})
+	s.config.WarningHandler = warnings{s, rest.NewWarningWriter(newConsole(os.Stderr), rest.WarningWriterOptions{Deduplicate: true})}
 	s.client, err = client.New(s.config, client.Options{Scheme: scheme})
 	return err
 }
