@@ -64,7 +64,7 @@ func (o *scriptOptions) runProbe(ctx context.Context, argv []string, s streams) 
 	if next := o.suggested(report, nil); next != "" {
 		fmt.Fprintf(s.out, "\nA search of it:\n  %s\n", next)
 		if length := o.length(report); length != nil {
-			fmt.Fprintf(s.out, "\nWith most trials short, of which the best go on:\n  %s\n", o.suggested(report, length))
+			fmt.Fprintf(s.out, "\nWith most trials short, of which the best go on, in about the same time:\n  %s\n", o.suggested(report, length))
 		}
 	}
 	if len(report.Missing) > 0 {
@@ -155,7 +155,7 @@ func (o *scriptOptions) length(report *probe.Report) *v1beta1.ParameterSpec {
 	for _, f := range o.spec.Flags.Flags {
 		p, ok := script.Length(f)
 		given := slices.ContainsFunc(o.spec.Parameters, func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name }) ||
-			slices.ContainsFunc(o.spec.Argv, func(word string) bool { return word == f.Option || strings.HasPrefix(word, f.Option+"=") })
+			f.GivenIn(o.spec.Argv)
 		if ok && !given {
 			return &p
 		}
@@ -191,7 +191,7 @@ func (o *scriptOptions) suggested(report *probe.Report, length *v1beta1.Paramete
 		words = append(words, "-p "+shellQuote(script.Form(p)))
 	}
 	if length != nil {
-		words = append(words, "--setting resource_name="+length.Name, fmt.Sprintf("-n %d", 3*defaultTrials))
+		words = append(words, "--setting resource_name="+length.Name, fmt.Sprintf("-n %d", 3*defaultTrials), "--name "+o.spec.Name+"-short")
 	}
 	words = append(words, o.suggestedObjectives(report)...)
 	if len(rest) > 1 {

@@ -244,6 +244,9 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 	if s.Trials < 1 || s.Parallel < 1 {
 		return usageErrorf("-n %d -j %d: both must be at least 1", s.Trials, s.Parallel)
 	}
+	if s.GPUs < 0 {
+		return usageErrorf("--gpus %d: it must be at least 0", s.GPUs)
+	}
 	s.Parallel = min(s.Parallel, s.Trials)
 	s.Objectives = o.objectives
 	if o.flags.Changed("goal") && len(s.Objectives) > 0 {
@@ -299,6 +302,9 @@ func (o *scriptOptions) space(ctx context.Context) error {
 		if err := s.Flags.Check(p); err != nil {
 			return usageErrorf("%w", err)
 		}
+		if f, _ := s.Flags.Flag(p.Name); f.GivenIn(s.Argv) {
+			return usageErrorf("-p %s: %s is among the program's arguments too, and only one of them can count: leave one out", p.Name, f.Option)
+		}
 	}
 	if missing := s.Flags.Missing(s.Parameters, s.Argv); len(missing) > 0 && len(s.Parameters) > 0 {
 		return usageErrorf("the program needs %s too: give it after --, as in -- %s=VALUE", strings.Join(missing, " and "), missing[0])
@@ -311,7 +317,11 @@ func (o *scriptOptions) parameter(text string) (v1beta1.ParameterSpec, error) {
 		return script.ParseParameter(text)
 	}
 	f, found := o.spec.Flags.Flag(text)
-	if p, ok := script.Propose(f); found && ok {
+	propose := script.Propose
+	if slices.Contains(o.settings, "resource_name="+text) {
+		propose = script.Length
+	}
+	if p, ok := propose(f); found && ok {
 		p.Name = text
 		return p, nil
 	}

@@ -181,6 +181,7 @@ func TestWrongCommandLinesOfRun(t *testing.T) {
 		"a file and a program": {[]string{"prog", "-f", "x.yaml"}, []string{"no argument"}},
 		"trials of a file":     {[]string{"-f", "x.yaml", "-n", "5"}, []string{"--max-trials", "--namespace"}},
 		"hours below zero":     {[]string{"--max-gpu-hours", "-1", "-p", "lr=log(1e-5,1)", "--minimize", "loss", "--", "sh"}, []string{"--max-gpu-hours -1: it must be above 0"}},
+		"less than no GPUs":    {[]string{"--gpus", "-1", "-p", "lr=log(1e-5,1)", "--minimize", "loss", "--", "sh"}, []string{"--gpus -1: it must be at least 0"}},
 		"hours of a file":      {[]string{"-f", "x.yaml", "--max-gpu-hours", "5"}, []string{"--max-gpu-hours is for vernier run PROGRAM"}},
 		"no trials":            {[]string{"prog", "-p", "x=int(1,2)", "--minimize", "l", "-n", "0"}, []string{"at least 1"}},
 		"no such algorithm":    {[]string{"prog", "-p", "x=int(1,2)", "--minimize", "l", "--algorithm", "tpee"}, []string{"did you mean tpe?"}},

@@ -208,13 +208,17 @@ func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Alg
 	}
 	settings := settingsOf(spec.Algorithm.AlgorithmSettings)
 	named := slices.ContainsFunc(settings, func(s suggest.Setting) bool { return s.Name == "resource_name" })
+	built, err := known.New(space, settings)
+	if err != nil { // which names a setting that may be a misspelling of what is missed below
+		return nil, err
+	}
 	switch {
 	case (known.Name == "pbt" || known.Name == "pb2") && spec.Checkpoints() == nil:
 		return nil, fmt.Errorf("%s copies checkpoints between trials: say in trialTemplate.checkpoints.path, or in the setting %s, where the program keeps them", known.Name, v1beta1.SettingTrialDir)
 	case known.MultiFidelity && !named:
 		return nil, fmt.Errorf("%s needs the setting resource_name: the parameter, such as the number of epochs, that says how long a trial trains", known.Name)
 	}
-	return known.New(space, settings)
+	return built, nil
 }
 
 func settingsOf[S v1beta1.AlgorithmSetting | v1beta1.EarlyStoppingSetting](list []S) (settings suggest.Settings) {

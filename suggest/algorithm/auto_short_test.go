@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,14 +69,34 @@ func TestAutoKeepsItsRungs(t *testing.T) {
 	}
 }
 
-// The last trials go on with the best points.
-func TestAutoEndsWithPromotions(t *testing.T) {
+// One of the last trials goes on with the next point in line, which is no longer the best in
+// three; not more of them, which would be whole trainings of points that are known as bad.
+func TestAutoEndsWithTheNextInLine(t *testing.T) {
 	w := autoWorld(t, 39)
 	w.play(39, 1)
-	for _, trial := range w.study.Trials[36:] {
-		if trial.Meta[suggest.MetaParent] == "" {
-			t.Errorf("trial %d, one of the last, is a new point", trial.Number)
+	late := 0
+	for _, trial := range w.study.Trials[35:] {
+		parent, err := strconv.Atoi(trial.Meta[suggest.MetaParent])
+		if err != nil {
+			continue
 		}
+		before, better := 0, 0
+		for _, other := range w.study.Trials[:trial.Number] {
+			if other.Resource == w.study.Trial(parent).Resource {
+				if before++; other.Values[0] < w.study.Trial(parent).Values[0] {
+					better++
+				}
+			}
+		}
+		if better >= before/3+1 {
+			t.Errorf("trial %d goes on with trial %d, which %d of %d are better than", trial.Number, parent, better, before)
+		}
+		if better >= before/3 {
+			late++
+		}
+	}
+	if late == 0 {
+		t.Error("none of the last trials goes on with the next in line")
 	}
 }
 

@@ -98,7 +98,7 @@ func (p *proposer) known(ctx context.Context, number int) (proposal suggest.Prop
 	t := e.target()
 	if len(p.study.Trials) == 0 && len(p.data.running) == 0 {
 		if best := p.data.point(e.best[0]); p.tried.Add(best) {
-			return suggest.Proposal{Point: best, Why: "the best point of other studies", Meta: p.surrogates.models.takeMeta()}, true
+			return suggest.Proposal{Point: best, Why: "the best point of an earlier study", Meta: p.surrogates.models.takeMeta()}, true
 		}
 	}
 	point := p.chooser.choose(ctx, number, t)

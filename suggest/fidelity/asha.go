@@ -45,7 +45,7 @@ func (a *asha) Prepare(ctx context.Context, s suggest.Study) {
 // Suggest implements suggest.Algorithm.
 func (a *asha) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	b := readRungs(a.reader.Read(s))
-	top, whole := a.top(b), func(int) int { return a.depth }
+	top := a.top(b)
 	return b.fill(ctx, n, func() (suggest.Proposal, error) {
 		if e := a.promotable(b, top); e != nil {
 			p := b.promote(e, a.spend(e.trial.Point, a.resource(a.depth, e.rung+1)), a.resource(a.depth, e.rung+1))
@@ -53,14 +53,16 @@ func (a *asha) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 			return p, nil
 		}
 		if a.late != nil && a.late(s, b.next) {
-			if p, err := a.promoteLeftover(b, whole, "the budget ends, too soon for new points"); err == nil {
+			if e := a.nextInLine(b, top); e != nil {
+				p := b.promote(e, a.spend(e.trial.Point, a.resource(a.depth, e.rung+1)), a.resource(a.depth, e.rung+1))
+				p.Why = fmt.Sprintf("the budget ends, too soon for new points; that of trial %d, the next in line with resource %g, goes on with %g", e.trial.Number, e.trial.Resource, p.Resource)
 				return p, nil
 			}
 		}
 		resource := a.resource(a.depth, 0)
 		drawn, err := a.draw(ctx, s, b, resource)
 		if errors.Is(err, suggest.ErrExhausted) {
-			return a.promoteLeftover(b, whole, noneNew)
+			return a.promoteLeftover(b, func(int) int { return a.depth })
 		}
 		if err != nil {
 			return suggest.Proposal{}, err
@@ -76,31 +78,35 @@ func (a *asha) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 	})
 }
 
-// promotable is the best point to promote, from the highest rung that has one.
-func (a *asha) promotable(b *rungBook, top int) *rungEntry {
+// promotable is the best point to promote, from the highest rung that has one: of
+// those that ended at a rung, one in eta.
+func (a *asha) promotable(b *rungBook, top int) *rungEntry { return a.among(b, top, 0) }
+
+// nextInLine is the same of one more at each rung, where more trials would come too late.
+func (a *asha) nextInLine(b *rungBook, top int) *rungEntry { return a.among(b, top, 1) }
+
+// among is the best point to promote of one in eta, and so many more, of those at its rung.
+func (a *asha) among(b *rungBook, top, more int) *rungEntry {
 	bracket := b.bracket(0)
 	for k := min(top, len(bracket.rungs)) - 1; k >= 0; k-- {
 		r := bracket.rungs[k]
-		if e, place := r.candidate(); e != nil && place < r.finished()/int(a.eta) {
+		if e, place := r.candidate(); e != nil && place < r.finished()/int(a.eta)+more {
 			return e
 		}
 	}
 	return nil
 }
 
-// noneNew is why leftovers are promoted at the end of a finite space.
-const noneNew = "there are no new points"
-
-// promoteLeftover takes the best point that is left to the next rung, for the reason that
-// is given. The error is suggest.ErrExhausted when none is left.
-func (f *fidelity) promoteLeftover(b *rungBook, halvings func(bracket int) int, reason string) (suggest.Proposal, error) {
+// promoteLeftover takes the best point that is left to the next rung when there
+// is no new one. The error is suggest.ErrExhausted when none is left.
+func (f *fidelity) promoteLeftover(b *rungBook, halvings func(bracket int) int) (suggest.Proposal, error) {
 	e := b.leftover(halvings)
 	if e == nil {
 		return suggest.Proposal{}, suggest.ErrExhausted
 	}
 	resource := f.resource(halvings(e.bracket), e.rung+1)
 	p := b.promote(e, f.spend(e.trial.Point, resource), resource)
-	p.Why = fmt.Sprintf("%s; that of trial %d is the best of those left, and goes on with resource %g", reason, e.trial.Number, resource)
+	p.Why = fmt.Sprintf("there are no new points; that of trial %d is the best of those left, and goes on with resource %g", e.trial.Number, resource)
 	return p, nil
 }
 

@@ -82,7 +82,7 @@ func (d *dehb) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 		slot := population.entries % d.sizes[resource]
 		p, err := d.next(ctx, s, b, known, vacancy{number, rung, slot, resource, e, population})
 		if errors.Is(err, suggest.ErrExhausted) {
-			return d.promoteLeftover(b, d.halvings, noneNew)
+			return d.promoteLeftover(b, d.halvings)
 		}
 		if err != nil {
 			return suggest.Proposal{}, err

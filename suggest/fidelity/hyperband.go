@@ -103,7 +103,7 @@ func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		resource := h.resource(h.halvings(number), 0)
 		drawn, err := h.draw(ctx, s, b, resource)
 		if errors.Is(err, suggest.ErrExhausted) {
-			return h.promoteLeftover(b, h.halvings, noneNew)
+			return h.promoteLeftover(b, h.halvings)
 		}
 		if err != nil {
 			return suggest.Proposal{}, err

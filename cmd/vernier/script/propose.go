@@ -70,6 +70,11 @@ func Length(f Flag) (p v1beta1.ParameterSpec, ok bool) {
 	return p, err == nil
 }
 
+// GivenIn says whether arguments have the flag.
+func (f Flag) GivenIn(argv []string) bool {
+	return slices.ContainsFunc(argv, func(w string) bool { return w == f.Option || strings.HasPrefix(w, f.Option+"=") })
+}
+
 // Flag finds the flag that a parameter means: its name, where "-" and "_" are alike.
 func (i Interface) Flag(name string) (Flag, bool) {
 	same := func(f Flag) bool { return plainName(f.Option) == plainName(name) }
@@ -115,8 +120,7 @@ func (i Interface) Check(p v1beta1.ParameterSpec) error {
 // the arguments give.
 func (i Interface) Missing(parameters []v1beta1.ParameterSpec, argv []string) (options []string) {
 	for _, f := range i.Flags {
-		given := slices.ContainsFunc(parameters, func(p v1beta1.ParameterSpec) bool { return plainName(p.Name) == plainName(f.Option) }) ||
-			slices.ContainsFunc(argv, func(w string) bool { return w == f.Option || strings.HasPrefix(w, f.Option+"=") })
+		given := slices.ContainsFunc(parameters, func(p v1beta1.ParameterSpec) bool { return plainName(p.Name) == plainName(f.Option) }) || f.GivenIn(argv)
 		if f.Required && !given {
 			options = append(options, f.Option)
 		}
