@@ -4,11 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-
 	"github.com/vernier-ml/vernier/trainer"
 	"github.com/vernier-ml/vernier/trainer/kind"
+	"github.com/vernier-ml/vernier/trainer/trainertest"
 )
 
 func TestGPUs(t *testing.T) {
@@ -50,14 +48,7 @@ func TestGPUs(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			job := &unstructured.Unstructured{}
-			raw, err := yaml.YAMLToJSON([]byte(tc.job))
-			if err == nil {
-				err = job.UnmarshalJSON(raw)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			job := trainertest.Job(t, tc.job)
 			if got := trainer.GPUs(job, kind.For(job.GroupVersionKind())); got != tc.want {
 				t.Errorf("%d GPUs, want %d", got, tc.want)
 			}

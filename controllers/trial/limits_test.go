@@ -152,7 +152,7 @@ func TestTheStartOfAProgramThatHasGPUsIsWritten(t *testing.T) {
 		"it waits":                 {aTrial(asks("2")), heldUp("ErrImagePull", time.Minute), trainer.Running, nil},
 		"it is known":              {aTrial(asks("2"), began), since(at), trainer.Running, nil},
 		"it asks for none":         {aTrial(asks("0")), since(at), trainer.Running, nil},
-		"nobody counts":            {aTrial(), since(at), trainer.Running, nil},
+		"no budget counts GPUs":    {aTrial(), since(at), trainer.Running, nil},
 		"another pod is its last":  {aTrial(asks("2"), began), since(metav1.NewTime(noon)), trainer.Failed, &at},
 		"its pods tell at the end": {aTrial(), since(at), trainer.Failed, &at},
 	}

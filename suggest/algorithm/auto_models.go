@@ -14,14 +14,14 @@ const (
 	// modelsFrom is the first trial that counts for the model that proposed it: most of those
 	// before it are spread evenly, whatever the model.
 	modelsFrom = 8
-	// modelsTrust is as how many average trials a model begins with.
+	// modelsTrust is how many trials of average rank each model is taken to have had before.
 	modelsTrust = 3
-	// modelsSharp is by how much a model's share grows with its rank: e to the power of this
-	// where all its trials are the best ones of the study and not the worst.
+	// modelsSharp says how fast a share falls with the mean rank: from 0 to 1 by e to the
+	// power of this.
 	modelsSharp = 8
 )
 
-// models for few results.
+// models are the arms that propose while results are few.
 var models = []string{bayes.Name, autoForest, "tpe"}
 
 // early picks among the models for few results. None is best everywhere: forests and

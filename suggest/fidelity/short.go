@@ -15,8 +15,8 @@ const (
 	// shortWhole is how many trials of the whole resource a budget pays for at least,
 	// beside the shorter ones that lead to them.
 	shortWhole = 3
-	// shortLast is the share of the budget, at its end, in which no new point is started:
-	// there are no trials left to promote it with.
+	// shortLast is the share of the budget, at its end, in which the next points in line go on
+	// before a new one is started: there are no trials left to promote that with.
 	shortLast = 0.1
 )
 

@@ -3,11 +3,9 @@ package kind_test
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-
 	"github.com/vernier-ml/vernier/trainer"
 	"github.com/vernier-ml/vernier/trainer/kind"
+	"github.com/vernier-ml/vernier/trainer/trainertest"
 )
 
 func TestPodsThatWorkTogether(t *testing.T) {
@@ -27,14 +25,7 @@ func TestPodsThatWorkTogether(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			job := &unstructured.Unstructured{}
-			raw, err := yaml.YAMLToJSON([]byte(tc.job))
-			if err == nil {
-				err = job.UnmarshalJSON(raw)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			job := trainertest.Job(t, tc.job)
 			if got := trainer.Together(job, kind.For(job.GroupVersionKind())); len(got) != tc.want {
 				t.Errorf("%d pods work together, want %d", len(got), tc.want)
 			}
