@@ -93,15 +93,15 @@ func (w *worker) game(ctx context.Context, j job) play.Record {
 		w.opener, w.broken = j.method.open()
 	}
 	if w.broken != nil {
-		return play.NewRecord(j.key, nil, nil, w.broken)
+		return play.NewRecord(j.key, play.Played{}, w.broken)
 	}
 	if err := w.teach(&j.run); err != nil {
-		return play.NewRecord(j.key, nil, nil, err)
+		return play.NewRecord(j.key, play.Played{}, err)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("it took longer than the limit of %s", w.limit))
 	defer cancel()
-	path, spent, err := play.Play(limited, w.opener, j.run)
-	return play.NewRecord(j.key, path, spent, err)
+	played, err := play.Play(limited, w.opener, j.run)
+	return play.NewRecord(j.key, played, err)
 }
 
 // teach gives the run of a real task its evaluator.

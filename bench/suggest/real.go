@@ -19,8 +19,20 @@ import (
 	"github.com/vernier-ml/vernier/bench/suggest/report"
 )
 
-// realPage is what is written when the verdict half was played.
+// realPage is what is written when the verdict half was played one trial at a time.
 const realPage = "docs/benchmarks-real.md"
+
+// pageOf is the page of the verdict half under a regime.
+func pageOf(regime string) string {
+	return strings.TrimSuffix(realPage, ".md") + suffixOf(regime) + ".md"
+}
+
+func suffixOf(regime string) string {
+	if regime == play.Sequential {
+		return ""
+	}
+	return "-" + regime
+}
 
 // realCommand plays real tasks, seed by seed. What is in the file
 // of results for this source of the algorithms is not played again, so that games
@@ -31,7 +43,7 @@ func realCommand(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("real", flag.ContinueOnError)
 	o.flags(set)
 	o.limit = 2 * time.Hour
-	set.BoolVar(&verdict, "verdict", false, "play the verdict half, with all methods, and write "+realPage)
+	set.BoolVar(&verdict, "verdict", false, "play the verdict half, with all methods, and write "+realPage+"; with -regime batch8 "+pageOf(play.BatchOf8))
 	if err := parse(set, args); err != nil {
 		return err
 	}
@@ -71,7 +83,7 @@ func realCommand(ctx context.Context, args []string) error {
 		_, wrong := os.Stdout.Write(page.Bytes())
 		return errors.Join(err, wrong)
 	}
-	return os.WriteFile(realPage, append(verdictHead(store.Records()), page.Bytes()...), 0o644)
+	return os.WriteFile(pageOf(o.regimes[0]), append(verdictHead(store.Records(), o.regimes[0]), page.Bytes()...), 0o644)
 }
 
 // completeReal fills in what the flags leave open.
@@ -82,6 +94,13 @@ func (o *options) completeReal(verdict bool) (err error) {
 		if len(o.problems)+len(o.suites) > 0 {
 			return errors.New("the verdict half is played as a whole: leave -problem and -suite out")
 		}
+		if len(o.regimes) == 0 {
+			o.regimes = words{play.Sequential}
+		}
+		if len(o.regimes) > 1 {
+			return errors.New("each regime has a page of its own: name one -regime")
+		}
+		half += suffixOf(o.regimes[0])
 	}
 	if o.out == "" {
 		o.out = filepath.Join("bench", "suggest", "results", half+".jsonl")
@@ -108,14 +127,18 @@ func seedsOf(jobs []job) int {
 
 // verdictHead says whose verdict was seen: of each source that ours was played with,
 // all but the first were made after one.
-func verdictHead(records []play.Record) []byte {
+func verdictHead(records []play.Record, regime string) []byte {
 	var seen []string
+	how := ""
+	if regime != play.Sequential {
+		how = " with `REAL=\"-regime " + regime + "\"`"
+	}
 	for _, r := range records {
 		if r.Method == "auto" && !slices.Contains(seen, r.Version) {
 			seen = append(seen, r.Version)
 		}
 	}
-	return fmt.Appendf(nil, "# Real tasks: the verdict half\n\nWritten by `make bench-suggest-verdict`. Nothing was chosen by these tasks before the first of the sources that they were played with; the later ones were made after a verdict was seen: %s.\n\n", strings.Join(seen, ", "))
+	return fmt.Appendf(nil, "# Real tasks: the verdict half\n\nWritten by `make bench-suggest-verdict`%s. Nothing was chosen by these tasks before the first of the sources that they were played with; the later ones were made after a verdict was seen: %s.\n\n", how, strings.Join(seen, ", "))
 }
 
 // sourceVersion names the source of our algorithms, whether it is committed or not:

@@ -53,7 +53,10 @@ func TestThePageSaysWhoseVerdictWasSeen(t *testing.T) {
 	for _, r := range [][2]string{{"auto", "src-1"}, {"optuna-tpe", "optuna==5.0.0"}, {"auto", "src-2"}, {"auto", "src-1"}} {
 		records = append(records, play.Record{Key: play.Key{Method: r[0], Version: r[1]}})
 	}
-	if head := string(verdictHead(records)); !strings.Contains(head, "seen: src-1, src-2.") {
+	if head := string(verdictHead(records, play.Sequential)); !strings.Contains(head, "seen: src-1, src-2.") || strings.Contains(head, "-regime") {
 		t.Errorf("it says %q", head)
+	}
+	if head := string(verdictHead(records, play.BatchOf8)); !strings.Contains(head, `REAL="-regime batch8"`) {
+		t.Errorf("of batches it says %q", head)
 	}
 }

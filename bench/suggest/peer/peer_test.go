@@ -81,9 +81,9 @@ func TestGoptunaPlays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path, spent, err := play.Play(t.Context(), opener, play.Run{Problem: q, Regime: play.Regimes()[0], Budget: 60, Evaluate: play.Evaluator(q, 0)})
-			if err != nil || len(spent) != 60 || !(path.After(60) < problem.RandomMedian(q)) {
-				t.Errorf("%s on %s: %d suggestions to %v, error %v", name, q.Name, len(spent), path.After(60), err)
+			played, err := play.Play(t.Context(), opener, play.Run{Problem: q, Regime: play.Regimes()[0], Budget: 60, Evaluate: play.Evaluator(q, 0)})
+			if err != nil || len(played.Spent) != 60 || !(played.Path.After(60) < problem.RandomMedian(q)) {
+				t.Errorf("%s on %s: %d suggestions to %v, error %v", name, q.Name, len(played.Spent), played.Path.After(60), err)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func TestHowManyTrialsThereWillBeIsOnlySaidWhereItIsKnown(t *testing.T) {
 				return purse{space, &told}, nil
 			}}
 			run := Run{Problem: problems[0], Regime: regime(t, c.regime), Budget: 7, Evaluate: Evaluator(problems[0], 0)}
-			if _, _, err := Play(t.Context(), ours, run); err != nil {
+			if _, err := Play(t.Context(), ours, run); err != nil {
 				t.Fatal(err)
 			}
 			if told != c.want {

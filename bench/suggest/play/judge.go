@@ -9,18 +9,21 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
 )
 
-// judge follows what a player would recommend: the point with the best value
-// seen so far, and the true value of that point.
+// judge follows what a player would recommend, and the true value of that point: the point
+// with the best value seen so far, or what the player says.
 type judge struct {
 	problem *problem.Problem
 	seen    int
 	best    float64
 	path    Path
 	front   [][]float64
+
+	truths  map[int]float64 // of trials that are noisy, by number
+	visited Path
 }
 
 func newJudge(p *problem.Problem) *judge {
-	j := &judge{problem: p, best: math.Inf(1)}
+	j := &judge{problem: p, best: math.Inf(1), truths: map[int]float64{}}
 	if p.Front != nil {
 		j.path = Path{{0, 1}}
 	}
@@ -28,24 +31,42 @@ func newJudge(p *problem.Problem) *judge {
 }
 
 // see notes an evaluation.
-func (j *judge) see(p suggest.Point, o problem.Outcome) {
+func (j *judge) see(c Candidate, o problem.Outcome) {
 	j.seen++
 	if j.problem.Front != nil {
 		j.seeFront(o)
 		return
 	}
-	if o.Failed || !(o.Values[0] < j.best) {
+	if o.Failed {
 		return
 	}
-	j.best = o.Values[0]
-	truth := o.Values[0]
+	truth, noisy := o.Values[0], true
 	switch {
 	case o.Mean != nil:
 		truth = *o.Mean
 	case j.problem.Noise != nil:
-		truth = j.problem.Truth(p).Values[0]
+		truth = j.problem.Truth(c.Point).Values[0]
+	default:
+		noisy = false
 	}
-	j.path = append(j.path, [2]float64{float64(j.seen), truth})
+	if noisy {
+		j.truths[c.Number] = truth
+		if n := len(j.visited); n == 0 || truth < j.visited[n-1][1] {
+			j.visited = append(j.visited, [2]float64{float64(j.seen), truth})
+		}
+	}
+	if o.Values[0] < j.best {
+		j.best = o.Values[0]
+		j.path = append(j.path, [2]float64{float64(j.seen), truth})
+	}
+}
+
+// recommend notes that the player holds the point of a noisy trial for the best one.
+func (j *judge) recommend(number int) {
+	truth, ok := j.truths[number]
+	if n := len(j.path); ok && (n == 0 || j.path[n-1][1] != truth) {
+		j.path = append(j.path, [2]float64{float64(j.seen), truth})
+	}
 }
 
 // seeStep notes a step of a training, when cost had been paid in all.

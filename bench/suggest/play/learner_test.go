@@ -48,7 +48,7 @@ func TestATrainingThatEndsItsProgramBreaksTheGameOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := Run{Problem: p, Regime: regime(t, Sequential), Budget: 2, Evaluate: l.Evaluator(p, p.Space())}
-	if _, _, err := Play(t.Context(), ours, run); err == nil {
+	if _, err := Play(t.Context(), ours, run); err == nil {
 		t.Error("the game has no error")
 	}
 }
@@ -92,13 +92,13 @@ func TestAGameOfTrainingsWithCurves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, _, err := Play(t.Context(), ours, Run{Problem: p, Regime: regime(t, Fidelity8), Budget: 4, Evaluate: l.Evaluator(p, p.Space()), Train: l.Trainer(p, p.Space())})
+	played, err := Play(t.Context(), ours, Run{Problem: p, Regime: regime(t, Fidelity8), Budget: 4, Evaluate: l.Evaluator(p, p.Space()), Train: l.Trainer(p, p.Space())})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// One step has been paid for, then one of each of eight trainings, and what is recommended
 	// is worth what its curve has come to.
-	if diff := cmp.Diff(Path{{1.0 / 3, 3}, {3, 2}}, path); diff != "" {
+	if diff := cmp.Diff(Path{{1.0 / 3, 3}, {3, 2}}, played.Path); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -19,6 +19,8 @@ type Ours struct {
 	Settings suggest.Settings
 	// Stopper ends trials early; nil: none does.
 	Stopper suggest.Stopper
+	// Repeats lets the algorithm try points again, and recommend one.
+	Repeats bool
 	// Alone says that nothing else runs in this process, so that its CPU time
 	// is the algorithm's in whatever goroutine. Otherwise only the time of the
 	// calling thread is counted.
@@ -29,10 +31,14 @@ type Ours struct {
 	Prepared bool
 }
 
-// NewOurs understands a name, with settings and a stopping rule if you like:
-// tpe:n_EI_candidates=48,gamma=0.2+asha.
+// repeats behind a method lets it try points again.
+const repeats = "+repeats"
+
+// NewOurs understands a name, with settings and a stopping rule, or "repeats", if you
+// like: tpe:n_EI_candidates=48,gamma=0.2+asha.
 func NewOurs(method string) (*Ours, error) {
 	o := &Ours{}
+	method, o.Repeats = strings.CutSuffix(method, repeats)
 	if i := strings.LastIndex(method, "+"); i >= 0 {
 		if r, ok := stop.Get(method[i+1:]); ok {
 			rule, err := r.New(nil)
@@ -71,7 +77,7 @@ func (o *Ours) Open(_ context.Context, g Game) (Player, error) {
 	p := &ourPlayer{prepared: o.Prepared, clock: Clock(o.Alone)}
 	p.session = suggest.Session{
 		Algorithm: a, Stopper: o.Stopper,
-		Study: suggest.Study{Space: g.Space, Seed: g.Seed, Budget: g.Budget, Parallel: g.Parallel},
+		Study: suggest.Study{Space: g.Space, Seed: g.Seed, Budget: g.Budget, Parallel: g.Parallel, Repeats: o.Repeats},
 	}
 	for i := range g.Objectives {
 		p.session.Study.Objectives = append(p.session.Study.Objectives, suggest.Objective{Name: fmt.Sprintf("f%d", i)})
@@ -117,6 +123,18 @@ func (p *ourPlayer) Tell(ctx context.Context, results []Result) error {
 		p.session.Prepare(ctx)
 	}
 	return nil
+}
+
+// Recommend implements Recommender.
+func (p *ourPlayer) Recommend(ctx context.Context) (number int, ok bool) {
+	if !p.session.Study.Repeats {
+		return 0, false
+	}
+	r, ok := p.session.Recommend(ctx)
+	if !ok {
+		return 0, false
+	}
+	return r.Trial.Number, true
 }
 
 // Load implements Loader.

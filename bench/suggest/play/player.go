@@ -27,6 +27,13 @@ type Player interface {
 	Close() error
 }
 
+// Recommender is a player that says itself which of its trials has the best point: not
+// always the one with the best value.
+type Recommender interface {
+	// Recommend gives the number of a trial. ok is false when it cannot tell.
+	Recommend(ctx context.Context) (number int, ok bool)
+}
+
 // Candidate is a point that a player wants to see evaluated.
 type Candidate struct {
 	Number int

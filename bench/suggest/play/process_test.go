@@ -109,26 +109,26 @@ func TestPeersPlayManyGamesInOneProcess(t *testing.T) {
 	p := fake("plays")
 	defer func() { _ = p.Close() }()
 	for _, name := range []string{Sequential, BatchOf8, Async32} {
-		path, spent, err := Play(t.Context(), p, newRun(t, name, 20))
+		played, err := Play(t.Context(), p, newRun(t, name, 20))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if len(spent) != 20 {
-			t.Errorf("%s: %d suggestions have a cost, want 20", name, len(spent))
+		if len(played.Spent) != 20 {
+			t.Errorf("%s: %d suggestions have a cost, want 20", name, len(played.Spent))
 		}
 		// Of x = 0 to 9 with y = 2.5, nine is the best.
-		if got := path.After(20) - 0.39788735772973816; got < 0 || got > 2 {
+		if got := played.Path.After(20) - 0.39788735772973816; got < 0 || got > 2 {
 			t.Errorf("%s: the best is %v above the optimum", name, got)
 		}
 	}
-	_, spent, err := Play(t.Context(), p, newRun(t, Sequential, 3))
+	played, err := Play(t.Context(), p, newRun(t, Sequential, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The first suggestion costs what asking costs, the next ones what telling
 	// the result before costs too.
-	if spent[0].CPU != 250*time.Millisecond || spent[1].CPU != 375*time.Millisecond {
-		t.Errorf("the costs are %v", spent)
+	if played.Spent[0].CPU != 250*time.Millisecond || played.Spent[1].CPU != 375*time.Millisecond {
+		t.Errorf("the costs are %v", played.Spent)
 	}
 }
 
@@ -152,11 +152,11 @@ func TestPeersThatBreakAreSaidSo(t *testing.T) {
 				}
 				return evaluate(c, number, point)
 			}
-			path, _, err := Play(ctx, p, run)
+			played, err := Play(ctx, p, run)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("the error is %v, want %q", err, want)
 			}
-			if len(path) == 0 {
+			if len(played.Path) == 0 {
 				t.Error("what was played before is lost")
 			}
 		})

@@ -27,6 +27,8 @@ type Key struct {
 type Record struct {
 	Key
 	Path Path `json:"path"`
+	// Visited is how the best point improved that was tried, where trials are noisy.
+	Visited Path `json:"visited,omitempty"`
 	// CPU and Wall are what a suggestion cost, in seconds.
 	CPU  Spread `json:"cpu"`
 	Wall Spread `json:"wall"`
@@ -42,10 +44,10 @@ type Spread struct {
 }
 
 // NewRecord condenses a game.
-func NewRecord(k Key, path Path, spent []Cost, err error) Record {
-	r := Record{Key: k, Path: append(Path{}, path...)} // never null in JSON
-	r.CPU = spread(spent, func(c Cost) time.Duration { return c.CPU })
-	r.Wall = spread(spent, func(c Cost) time.Duration { return c.Wall })
+func NewRecord(k Key, p Played, err error) Record {
+	r := Record{Key: k, Path: append(Path{}, p.Path...), Visited: p.Visited} // a path is never null in JSON
+	r.CPU = spread(p.Spent, func(c Cost) time.Duration { return c.CPU })
+	r.Wall = spread(p.Spent, func(c Cost) time.Duration { return c.Wall })
 	if err != nil {
 		r.Error = err.Error()
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestStoreGoesOnAfterAKill(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "results.jsonl")
-	first := NewRecord(Key{Suite: "s1", Problem: "a", Method: "m", Seed: 1, Budget: 9}, Path{{1, 5}, {4, 2.5}}, []Cost{{3, 4}}, nil)
+	first := NewRecord(Key{Suite: "s1", Problem: "a", Method: "m", Seed: 1, Budget: 9}, Played{Path: Path{{1, 5}, {4, 2.5}}, Spent: []Cost{{3, 4}}}, nil)
 	second := first
 	second.Seed = 2
 	s, err := OpenStore(name)
@@ -56,7 +56,7 @@ func TestStoreGoesOnAfterAKill(t *testing.T) {
 }
 
 func TestPathAfter(t *testing.T) {
-	r := NewRecord(Key{}, Path{{2, 5}, {4, 2.5}}, nil, nil)
+	r := NewRecord(Key{}, Played{Path: Path{{2, 5}, {4, 2.5}}}, nil)
 	for at, want := range map[float64]float64{2: 5, 3: 5, 4: 2.5, 100: 2.5} {
 		if got := r.After(at); got != want {
 			t.Errorf("after %v: %v, want %v", at, got, want)
@@ -75,11 +75,11 @@ func TestOursPlayTheSameGameTwice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path, spent, err := Play(t.Context(), o, newRun(t, r, 40))
-			if err != nil || len(spent) != 40 {
-				t.Fatalf("%d suggestions, %v", len(spent), err)
+			played, err := Play(t.Context(), o, newRun(t, r, 40))
+			if err != nil || len(played.Spent) != 40 {
+				t.Fatalf("%d suggestions, %v", len(played.Spent), err)
 			}
-			paths = append(paths, path)
+			paths = append(paths, played.Path)
 		}
 		if diff := cmp.Diff(paths[0], paths[1]); diff != "" {
 			t.Errorf("%s: -first +second:\n%s", r, diff)

@@ -80,12 +80,21 @@ func (g Run) game() Game {
 	return game
 }
 
+// Played is what became of a game.
+type Played struct {
+	Path Path
+	// Visited is the same of the best point that was tried, where trials are noisy: no
+	// player can know it.
+	Visited Path
+	Spent   []Cost
+}
+
 // Play opens a game and plays it to its end.
-func Play(ctx context.Context, o Opener, g Run) (path Path, spent []Cost, err error) {
+func Play(ctx context.Context, o Opener, g Run) (Played, error) {
 	game := g.game()
 	player, err := o.Open(ctx, game)
 	if err != nil {
-		return nil, nil, err
+		return Played{}, err
 	}
 	t := &table{Run: g, space: game.Space, player: player, judge: newJudge(g.Problem)}
 	switch {
@@ -99,7 +108,7 @@ func Play(ctx context.Context, o Opener, g Run) (path Path, spent []Cost, err er
 	if errors.Is(err, suggest.ErrExhausted) {
 		err = nil
 	}
-	return t.judge.path, player.Spent(), errors.Join(err, player.Close())
+	return Played{t.judge.path, t.judge.visited, player.Spent()}, errors.Join(err, player.Close())
 }
 
 // table is where a game is played.
@@ -125,6 +134,19 @@ func (t *table) ask(ctx context.Context, n int) ([]Candidate, error) {
 	return got, err
 }
 
+// tell the player how evaluations ended, and hear what it would recommend now.
+func (t *table) tell(ctx context.Context, results ...Result) error {
+	if err := t.player.Tell(ctx, results); err != nil {
+		return err
+	}
+	if r, can := t.player.(Recommender); can {
+		if number, ok := r.Recommend(ctx); ok {
+			t.judge.recommend(number)
+		}
+	}
+	return nil
+}
+
 // finish evaluates a candidate and tells the judge.
 func (t *table) finish(ctx context.Context, c Candidate) (Result, error) {
 	if !t.space.Contains(c.Point) {
@@ -134,7 +156,7 @@ func (t *table) finish(ctx context.Context, c Candidate) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	t.judge.see(c.Point, o)
+	t.judge.see(c, o)
 	if o.Failed {
 		return Result{Number: c.Number, State: suggest.Failed}, nil
 	}
@@ -156,7 +178,7 @@ func (t *table) batches(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := t.player.Tell(ctx, results); err != nil {
+		if err := t.tell(ctx, results...); err != nil {
 			return err
 		}
 	}
@@ -203,7 +225,7 @@ func (t *table) workers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := t.player.Tell(ctx, []Result{r}); err != nil {
+		if err := t.tell(ctx, r); err != nil {
 			return err
 		}
 	}

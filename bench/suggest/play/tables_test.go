@@ -1,6 +1,7 @@
 package play
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -88,12 +89,50 @@ func TestTheRecommendedPointIsWorthTheMeanOfItsTrainings(t *testing.T) {
 	if run.Evaluate, err = tables.Evaluator(p, 3); err != nil {
 		t.Fatal(err)
 	}
-	path, _, err := Play(t.Context(), ours, run)
+	played, err := Play(t.Context(), ours, run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(0.25, path.After(6)); diff != "" {
+	if diff := cmp.Diff(0.25, played.Path.After(6)); diff != "" {
 		t.Errorf("loss in the end -want +got:\n%s", diff)
+	}
+}
+
+// faithful recommends its first point, whatever the others are worth.
+type faithful struct{ suggest.Algorithm }
+
+func (faithful) Recommend(_ context.Context, s suggest.Study) (suggest.Recommendation, bool) {
+	return suggest.Recommendation{Trial: s.Trials[0]}, true
+}
+
+func TestAPlayerWithRepeatsRecommendsItself(t *testing.T) {
+	name, sum, p := smallTable(t)
+	tables, err := ReadTables(name, sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := NewOurs("grid+repeats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grid := ours.New
+	ours.New = func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+		a, err := grid(space, settings)
+		return faithful{a}, err
+	}
+	run := Run{Problem: p, Regime: regime(t, Sequential), Seed: 3, Budget: 6}
+	if run.Evaluate, err = tables.Evaluator(p, 3); err != nil {
+		t.Fatal(err)
+	}
+	played, err := Play(t.Context(), ours, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := played.Path.After(1); first == 0.25 || played.Path.After(6) != first {
+		t.Errorf("the recommendation is %v, then %v; want the first point", first, played.Path.After(6))
+	}
+	if got := played.Visited.After(6); got != 0.25 {
+		t.Errorf("the best point that was tried is worth %v, want 0.25", got)
 	}
 }
 

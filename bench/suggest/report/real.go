@@ -41,6 +41,22 @@ func PrintReal(out io.Writer, records []play.Record) error {
 	for _, m := range slices.Sorted(maps.Keys(broken)) {
 		p.line("`%s` broke off in %d games, which count for no method: %s\n", m, broken[m], why[m])
 	}
+	regimes := map[string][]play.Record{}
+	for _, r := range records {
+		regimes[r.Regime] = append(regimes[r.Regime], r)
+	}
+	for _, name := range slices.Sorted(maps.Keys(regimes)) {
+		if len(regimes) > 1 {
+			p.line("### Regime %s\n", name)
+		}
+		realSections(&p, regimes[name], tasks)
+	}
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+// realSections show the games of one regime by suite, and all of them.
+func realSections(p *page, records []play.Record, tasks map[string]*problem.Problem) {
 	for _, part := range []struct{ title, suite string }{
 		{"Live trainings", problem.Live}, {"Tables of trainings", problem.Tabular}, {"Learning curves", problem.LiveCurves}, {"All real tasks", ""},
 	} {
@@ -48,13 +64,14 @@ func PrintReal(out io.Writer, records []play.Record) error {
 		if part.suite == "" && !slices.ContainsFunc(list, func(r play.Record) bool { return r.Suite != list[0].Suite }) {
 			continue // one of the suites is all there is
 		}
-		realSection(&p, part.title, list, tasks)
+		realSection(p, part.title, list, tasks)
+		if part.suite == problem.Tabular {
+			noiseSection(p, list)
+		}
 		if part.suite == problem.LiveCurves {
-			thirdSection(&p, list, tasks)
+			thirdSection(p, list, tasks)
 		}
 	}
-	_, err := io.WriteString(out, p.String())
-	return err
 }
 
 // realGame is one task under one seed, with the path of each method.
