@@ -39,11 +39,12 @@ func suffixOf(regime string) string {
 // add up over days and machines.
 func realCommand(ctx context.Context, args []string) error {
 	var o options
-	var verdict bool
+	var verdict, kept bool
 	set := flag.NewFlagSet("real", flag.ContinueOnError)
 	o.flags(set)
 	o.limit = 2 * time.Hour
 	set.BoolVar(&verdict, "verdict", false, "play the verdict half, with all methods, and write "+realPage+"; with -regime batch8 "+pageOf(play.BatchOf8))
+	set.BoolVar(&kept, "kept", false, "play nothing: show the games that are kept, of which a peer may have fewer than another")
 	if err := parse(set, args); err != nil {
 		return err
 	}
@@ -75,7 +76,9 @@ func realCommand(ctx context.Context, args []string) error {
 	for _, j := range jobs {
 		asked[j.key] = true
 	}
-	err = o.play(ctx, store, jobs)
+	if !kept {
+		err = o.play(ctx, store, jobs)
+	}
 	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
 	var page bytes.Buffer
 	fmt.Fprintf(&page, "%d seeds, `suggest` %s, peers %s.\n\n", seeds, o.version, strings.Join(o.peers, ", "))

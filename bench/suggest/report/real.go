@@ -85,11 +85,7 @@ func realSection(p *page, title string, records []play.Record, tasks map[string]
 	if len(games) == 0 {
 		return
 	}
-	families := map[string]bool{}
-	for _, g := range games {
-		families[g.family] = true
-	}
-	p.line("#### %s\n\n%d games of %d families. Mean rank by the loss of the recommended point:\n", title, len(games), len(families))
+	p.line("#### %s\n\n%d games of %d families. Mean rank by the loss of the recommended point:\n", title, len(games), familiesOf(games))
 	unit := "trials"
 	if records[0].Suite == problem.LiveCurves {
 		unit = "full trainings"
@@ -104,21 +100,29 @@ func realSection(p *page, title string, records []play.Record, tasks map[string]
 		rows = append(rows, cells)
 	}
 	p.table(head, rows)
-	mine := slices.Index(methods, reference)
-	if mine < 0 || len(families) < 2 {
+	if !slices.Contains(methods, reference) {
 		return
 	}
 	rows = nil
-	for k, m := range methods {
+	for _, m := range methods {
+		if m == reference {
+			continue
+		}
+		pair, both := realGames(slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return r.Method != reference && r.Method != m }), tasks)
+		mine, families := slices.Index(pair, reference), familiesOf(both)
+		if families < 2 {
+			continue
+		}
 		for _, at := range times {
-			if k != mine {
-				wins, trials := compared(games, mine, k, float64(at), float64(at))
-				rows = append(rows, []string{m, fmt.Sprint(at), wins.percent(), trials.times(), wins.verdict(len(families))})
-			}
+			wins, trials := compared(both, mine, 1-mine, float64(at), float64(at))
+			rows = append(rows, []string{m, fmt.Sprint(at), fmt.Sprint(len(both)), wins.percent(), trials.times(), wins.verdict(families)})
 		}
 	}
-	p.line("`%s` against each, with 95 %% intervals whose unit is the family: games won (half a game where equal), and how many trials it takes to the loss that both reach, as a multiple of the other's.\n", reference)
-	p.table([]string{"against", "after", "games won", "trials", ""}, rows)
+	if len(rows) == 0 {
+		return
+	}
+	p.line("`%s` against each, in all games that both have played, with 95 %% intervals whose unit is the family: games won (half a game where equal), and how many trials it takes to the loss that both reach, as a multiple of the other's.\n", reference)
+	p.table([]string{"against", "after", "games", "won", "trials", ""}, rows)
 }
 
 // thirdSection compares what methods have for a third of the cost of all full trainings
@@ -132,12 +136,8 @@ func thirdSection(p *page, records []play.Record, tasks map[string]*problem.Prob
 	all := float64(records[0].Budget)
 	var rows [][]string
 	for k, m := range methods {
-		families := map[string]bool{}
-		for _, g := range games {
-			families[g.family] = true
-		}
 		wins, _ := compared(games, k, mine, all/3, all)
-		rows = append(rows, []string{m, wins.percent(), wins.verdict(len(families))})
+		rows = append(rows, []string{m, wins.percent(), wins.verdict(familiesOf(games))})
 	}
 	p.line("Games in which a method has, after a third of the cost, a better loss than `%s` after the cost of %.0f full trainings:\n", reference, all)
 	p.table([]string{"after a third", "games won", ""}, rows)
@@ -186,6 +186,14 @@ func realGames(records []play.Record, tasks map[string]*problem.Problem) (method
 		games = append(games, g)
 	}
 	return methods, games
+}
+
+func familiesOf(games []realGame) int {
+	seen := map[string]bool{}
+	for _, g := range games {
+		seen[g.family] = true
+	}
+	return len(seen)
 }
 
 // meanRanks of the methods by the loss after some trials. Equal losses share the

@@ -35,9 +35,9 @@ func TestMethodsOnRealTasks(t *testing.T) {
 		"#### Live trainings\n\n2 games of 2 families.",
 		"| trials | auto | b |\n|---|---|---|\n| 15 | 1.50 | 1.50 |\n| 25 | 1.25 | 1.75 |\n| 50 | 1.75 | 1.25 |\n",
 		// half as many trials, and an eighth: in the mean a quarter
-		"| b | 15 | 50 % (50 to 50) | 0.25 (0.00 to 1670.66) | too few families to tell |",
-		"| b | 25 | 75 % ",
-		"| b | 50 | 25 % ",
+		"| b | 15 | 2 | 50 % (50 to 50) | 0.25 (0.00 to 1670.66) | too few families to tell |",
+		"| b | 25 | 2 | 75 % ",
+		"| b | 50 | 2 | 25 % ",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got\n%s\nwant in it\n%s", out.String(), want)
@@ -45,6 +45,27 @@ func TestMethodsOnRealTasks(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "All") || strings.Contains(out.String(), "| 100 |") {
 		t.Errorf("got\n%s\nwant no section of all, and nothing after 100 trials", out.String())
+	}
+}
+
+func TestAMethodIsComparedInAllGamesThatBothHavePlayed(t *testing.T) {
+	var records []play.Record
+	for seed := range uint64(4) {
+		for _, task := range []string{"net-wine-nll", "choice-wine-nll"} {
+			records = append(records, trained(task, "auto", seed, [2]float64{1, 0.5}), trained(task, "b", seed, [2]float64{1, 0.6}))
+			if seed == 0 {
+				records = append(records, trained(task, "c", seed, [2]float64{1, 0.4}))
+			}
+		}
+	}
+	var out strings.Builder
+	if err := PrintReal(&out, records); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2 games of 2 families. Mean rank", "| b | 50 | 8 | 100 % ", "| c | 50 | 2 | 0 % "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got\n%s\nwant in it\n%s", out.String(), want)
+		}
 	}
 }
 
