@@ -32,7 +32,7 @@ type options struct {
 func (o *options) flags(set *flag.FlagSet) {
 	set.Var(&o.suites, "suite", "suites: s1 to s5, all by default; or s6, live trainings, and s7, tables of trainings: their development halves; or s8, learning curves of live trainings")
 	set.Var(&o.problems, "problem", "problems: names, families, or prefixes with a star; all of the suites by default")
-	set.Var(&o.methods, "method", "our algorithms, with settings and a stopping rule if you like: tpe:gamma=0.2,prior_weight=2+asha")
+	set.Var(&o.methods, "method", "our algorithms, with settings and a stopping rule if you like, tpe:gamma=0.2,prior_weight=2+asha; +repeats lets one try noisy points again")
 	set.Var(&o.peers, "peers", "peers to play against")
 	set.Var(&o.regimes, "regime", "regimes; by default sequential, and for s4 and s5 their own")
 	set.StringVar(&o.seeds, "seeds", "5", "how many seeds, or a range such as 10-19")
