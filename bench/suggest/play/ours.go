@@ -34,38 +34,50 @@ type Ours struct {
 // repeats behind a method lets it try points again.
 const repeats = "+repeats"
 
-// NewOurs understands a name, with settings and a stopping rule, or "repeats", if you
-// like: tpe:n_EI_candidates=48,gamma=0.2+asha.
+// NewOurs understands a name, with settings, and a stopping rule with its own, or
+// "repeats", if you like: tpe:n_EI_candidates=48,gamma=0.2+asha:r_max=27.
 func NewOurs(method string) (*Ours, error) {
 	o := &Ours{}
 	method, o.Repeats = strings.CutSuffix(method, repeats)
 	if i := strings.LastIndex(method, "+"); i >= 0 {
-		if r, ok := stop.Get(method[i+1:]); ok {
-			rule, err := r.New(nil)
-			if err != nil {
+		name, settings, err := named(method[i+1:])
+		if err != nil {
+			return nil, err
+		}
+		if r, ok := stop.Get(name); ok {
+			if o.Stopper, err = r.New(settings); err != nil {
 				return nil, fmt.Errorf("stopping rule %s: %w", r.Name, err)
 			}
-			o.Stopper, method = rule, method[:i]
+			method = method[:i]
 		}
 	}
-	name, rest, _ := strings.Cut(method, ":")
+	name, settings, err := named(method)
+	if err != nil {
+		return nil, err
+	}
 	r, ok := algorithm.Get(name)
 	if !ok {
 		return nil, fmt.Errorf("there is no algorithm %q; there are %s, and the stopping rules %s for behind a plus sign",
 			name, strings.Join(algorithm.Names(), ", "), strings.Join(stop.Names(), ", "))
 	}
-	o.New = r.New
+	o.New, o.Settings = r.New, settings
+	return o, nil
+}
+
+// named reads name:setting=value,setting=value.
+func named(text string) (name string, settings suggest.Settings, err error) {
+	name, rest, _ := strings.Cut(text, ":")
 	if rest == "" {
-		return o, nil
+		return name, nil, nil
 	}
 	for _, pair := range strings.Split(rest, ",") {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			return nil, fmt.Errorf("setting %q of method %s: write name=value", pair, name)
+			return "", nil, fmt.Errorf("setting %q of %s: write name=value", pair, name)
 		}
-		o.Settings = append(o.Settings, suggest.Setting{Name: key, Value: value})
+		settings = append(settings, suggest.Setting{Name: key, Value: value})
 	}
-	return o, nil
+	return name, settings, nil
 }
 
 // Open implements Opener.
