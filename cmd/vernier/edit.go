@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/cmd/vernier/script"
 )
 
 // newEditCommand makes the command that changes what may change of an experiment.
@@ -87,7 +90,7 @@ func edit(ctx context.Context, name string, spec map[string]any, s streams, open
 	}
 	experiment := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: session.namespace, Name: name}}
 	if err := session.client.Patch(ctx, experiment, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
-		return fmt.Errorf("edit experiment %s: %w", name, err)
+		return refusedEdit(name, err)
 	}
 	view, err := loadExperiment(ctx, session.client, session.key(name))
 	if err != nil {
@@ -95,6 +98,19 @@ func edit(ctx context.Context, name string, spec map[string]any, s streams, open
 	}
 	fmt.Fprintf(s.out, "experiment %s: %s\n", name, countsLine(view))
 	return nil
+}
+
+var invalidValue = regexp.MustCompile(`: Invalid value: [^:]*:`)
+
+// refusedEdit says in flags why nothing of an experiment was changed.
+func refusedEdit(name string, err error) error {
+	_, text, refused := strings.Cut(err.Error(), " is invalid: ")
+	if !refused {
+		return fmt.Errorf("edit experiment %s: %w", name, err)
+	}
+	made := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{script.Annotation: name}}}
+	text = script.InFlags(made, invalidValue.ReplaceAllString(text, ":"))
+	return &exitError{exitCode(err), fmt.Errorf("experiment %s was not changed: %s", name, text)}
 }
 
 func newDeleteCommand(open opener) *cobra.Command {

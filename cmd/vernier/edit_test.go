@@ -3,9 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -46,5 +50,23 @@ func TestEditChangesGPUHours(t *testing.T) {
 				t.Errorf("maxGPUHours (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestARefusedEditSpeaksInFlags(t *testing.T) {
+	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "Experiment"}, "charlm", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "maxTrialCount"), 4, "the experiment has ended with all of its 4 trials: raise maxTrialCount above that to go on")})
+	for name, tc := range map[string]struct {
+		err  error
+		code int
+		want string
+	}{
+		"the API server refuses it": {refused, exitInvalid, "experiment charlm was not changed: --max-trials: the experiment has ended with all of its 4 trials: raise --max-trials above that to go on"},
+		"it is not reached":         {errors.New("no route"), exitFailure, "edit experiment charlm: no route"},
+	} {
+		err := refusedEdit("charlm", tc.err)
+		if diff := cmp.Diff(tc.want, err.Error()); diff != "" || exitCode(err) != tc.code {
+			t.Errorf("%s: code %d, want %d (-want +got):\n%s", name, exitCode(err), tc.code, diff)
+		}
 	}
 }

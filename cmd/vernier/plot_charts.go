@@ -40,6 +40,39 @@ func measured(v experimentView, metric string) (trials []trialView, values []flo
 	return trials, values, nil
 }
 
+// levels says which trials had as much of the resource as those that are compared, less or
+// more; see analysis.Level.
+func levels(trials []trialView) (level float64, sides []int) {
+	resources := make([]float64, len(trials))
+	for i, t := range trials {
+		if t.Object != nil {
+			resources[i], _ = strconv.ParseFloat(t.Object.Annotations[v1beta1.AnnotationResource], 64) // absent: all of it
+		}
+	}
+	return analysis.Level(resources)
+}
+
+// compared leaves those that can be compared, and says what is left out.
+func compared(v experimentView, trials []trialView) (kept []trialView, note string) {
+	level, sides := levels(trials)
+	for i, t := range trials {
+		if sides[i] == 0 {
+			kept = append(kept, t)
+		}
+	}
+	left, a := len(trials)-len(kept), v.Experiment.Spec.Algorithm
+	if left == 0 || a == nil {
+		return kept, ""
+	}
+	name := "resource"
+	for _, s := range a.AlgorithmSettings {
+		if s.Name == "resource_name" {
+			name = s.Value
+		}
+	}
+	return kept, fmt.Sprintf("of %s with %s=%g; %d others are left out", countOfTrials(len(kept)), name, level, left)
+}
+
 func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentView) ([]plot.Chart, error) {
 	metric, minimize := o.plotted(v)
 	trials, values, err := measured(v, metric)
@@ -47,11 +80,17 @@ func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentVi
 		return nil, err
 	}
 	every := plot.Series{Name: "trial", Shape: plot.Points}
+	short := plot.Series{Name: "shorter trial", Shape: plot.Points, Faint: true}
 	best := plot.Series{Name: "best so far", Shape: plot.Line}
+	_, sides := levels(trials)
 	top, have := 0.0, false
 	for i, t := range trials {
 		number := float64(t.Number)
-		every.X, every.Y = append(every.X, number), append(every.Y, values[i])
+		to := &every
+		if sides[i] < 0 {
+			to = &short
+		}
+		to.X, to.Y = append(to.X, number), append(to.Y, values[i])
 		if v.feasible(t) && (!have || values[i] < top == minimize && values[i] != top) {
 			if have {
 				best.X, best.Y = append(best.X, number), append(best.Y, top)
@@ -62,10 +101,14 @@ func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentVi
 			best.X, best.Y = append(best.X, number), append(best.Y, top)
 		}
 	}
-	return []plot.Chart{{
+	chart := plot.Chart{
 		Title: fmt.Sprintf("%s: %s of %s", v.Experiment.Name, metric, countOfTrials(len(trials))),
 		X:     plot.Axis{Label: "trial", Whole: true}, Y: plot.Axis{Label: metric, Near: true}, Series: []plot.Series{every, best},
-	}}, nil
+	}
+	if len(short.X) > 0 {
+		chart.Series = append(chart.Series, short)
+	}
+	return []plot.Chart{chart}, nil
 }
 
 // bestFirst are the measured trials, the best one first.
@@ -167,6 +210,7 @@ func sliceCharts(_ context.Context, o *plotOptions, _ *session, v experimentView
 	if err != nil {
 		return nil, err
 	}
+	trials, note := compared(v, trials)
 	var charts []plot.Chart
 	for _, p := range v.Experiment.Spec.Parameters {
 		all := plot.Series{Name: "trial", Shape: plot.Points}
@@ -180,8 +224,8 @@ func sliceCharts(_ context.Context, o *plotOptions, _ *session, v experimentView
 			to.X, to.Y = append(to.X, coordinate(p, paramValue(t.Params, p.Name))), append(to.Y, value)
 		}
 		charts = append(charts, plot.Chart{
-			Title: fmt.Sprintf("%s: %s by %s", v.Experiment.Name, metric, p.Name),
-			X:     parameterAxis(p), Y: plot.Axis{Label: metric}, Series: []plot.Series{all, best},
+			Title: fmt.Sprintf("%s: %s by %s", v.Experiment.Name, metric, p.Name), Note: note,
+			X: parameterAxis(p), Y: plot.Axis{Label: metric}, Series: []plot.Series{all, best},
 		})
 	}
 	return charts, nil
@@ -193,10 +237,11 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	if err != nil {
 		return nil, err
 	}
+	trials, note := compared(v, trials)
 	params := v.Experiment.Spec.Parameters
 	chart := plot.Chart{
-		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric),
-		Y:     plot.Axis{Label: "share of the range"},
+		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric), Note: note,
+		Y: plot.Axis{Label: "share of the range"},
 	}
 	for i, p := range params {
 		chart.X.Ticks = append(chart.X.Ticks, plot.Tick{At: float64(i), Label: p.Name})
@@ -263,7 +308,9 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 		trials = append(trials, t.Object)
 	}
 	known.Update(trials)
-	chart := plot.Chart{Title: fmt.Sprintf("%s: importance for %s", v.Experiment.Name, metric)}
+	results, _, _ := measured(v, metric) // none: there are too few
+	results, note := compared(v, slices.DeleteFunc(results, func(t trialView) bool { return t.State != string(v1beta1.TrialSucceeded) }))
+	chart := plot.Chart{Title: fmt.Sprintf("%s: importance for %s", v.Experiment.Name, metric), Note: note}
 	found, err := analysis.FunctionalANOVA(ctx, known.Analyzed(), at)
 	switch {
 	case errors.Is(err, analysis.ErrTooFew):
@@ -273,7 +320,11 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 		return nil, err
 	}
 	for _, p := range found.Parameters {
-		chart.Bars = append(chart.Bars, plot.Bar{Label: p.Parameter, Share: p.Share})
+		label := p.Parameter
+		if value := paramValue(results[0].Params, p.Parameter); !slices.ContainsFunc(results, func(t trialView) bool { return paramValue(t.Params, p.Parameter) != value }) {
+			label += " (one value)" // which says nothing
+		}
+		chart.Bars = append(chart.Bars, plot.Bar{Label: label, Share: p.Share})
 	}
 	slices.SortStableFunc(chart.Bars, func(a, b plot.Bar) int { return cmp.Compare(b.Share, a.Share) })
 	chart.Bars = append(chart.Bars, plot.Bar{Label: "several together", Share: found.Interactions})

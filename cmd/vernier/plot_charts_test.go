@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/cmd/vernier/plot"
 )
 
 func aView(e *v1beta1.Experiment, values ...string) experimentView {
@@ -44,6 +47,67 @@ func TestHistoryFollowsTheBest(t *testing.T) {
 				t.Errorf("best so far (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Short trials are shown as such in the history, whose best may be one of them, and left out
+// where values are compared.
+func TestChartsTellShortTrials(t *testing.T) {
+	e := anExperiment()
+	e.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "auto", AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: "epochs"}}}
+	v := aView(e, "1", "4", "3", "2", "5")
+	for i, resource := range []string{"3", "9", "27", "27", ""} {
+		v.Trials[i].Object.Annotations = map[string]string{v1beta1.AnnotationResource: resource}
+	}
+	charts, err := historyCharts(t.Context(), &plotOptions{}, nil, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	every, best, short := charts[0].Series[0], charts[0].Series[1], charts[0].Series[2]
+	if diff := cmp.Diff([]float64{2, 3, 4}, every.X) + cmp.Diff([]float64{0, 1}, short.X) + cmp.Diff([]float64{1, 1, 1, 1, 1}, best.Y); diff != "" || !short.Faint {
+		t.Errorf("whole, short, best so far (-want +got):\n%s", diff)
+	}
+	for name, charts := range map[string]func(context.Context, *plotOptions, *session, experimentView) ([]plot.Chart, error){"slice": sliceCharts, "parallel": parallelCharts} {
+		made, err := charts(t.Context(), &plotOptions{}, nil, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn := 0
+		for _, s := range made[0].Series {
+			drawn += len(s.X)
+			if name == "parallel" {
+				drawn += 1 - len(s.X) // a line
+			}
+		}
+		if diff := cmp.Diff("of 3 trials with epochs=27; 2 others are left out", made[0].Note); diff != "" || drawn != 3 {
+			t.Errorf("%s: %d trials are drawn, want 3; its note (-want +got):\n%s", name, drawn, diff)
+		}
+	}
+}
+
+func TestImportanceMarksWhatHasOneValue(t *testing.T) {
+	e := anExperiment()
+	space := func(low, high string) v1beta1.FeasibleSpace { return v1beta1.FeasibleSpace{Min: low, Max: high} }
+	e.Spec.Parameters = []v1beta1.ParameterSpec{
+		{Name: "lr", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: space("0", "1")},
+		{Name: "layers", ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: space("1", "4")},
+	}
+	v := aView(e, "0", "1", "2", "3", "4", "5", "6", "7")
+	for i, trial := range v.Trials {
+		trial.Object.Spec.ParameterAssignments = append(trial.Object.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "layers", Value: "3"})
+		trial.Object.MarkSucceeded("", metav1.Time{})
+		v.Trials[i].Params = trial.Object.Spec.ParameterAssignments
+	}
+	charts, err := importanceCharts(t.Context(), &plotOptions{}, nil, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var labels []string
+	for _, b := range charts[0].Bars {
+		labels = append(labels, b.Label)
+	}
+	if diff := cmp.Diff([]string{"lr", "layers (one value)", "several together"}, labels); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

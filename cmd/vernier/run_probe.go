@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/pflag"
+
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/cmd/vernier/script"
 	"github.com/vernier-ml/vernier/collector/parse"
@@ -190,10 +192,12 @@ func (o *scriptOptions) suggested(report *probe.Report, length *v1beta1.Paramete
 	for _, p := range parameters {
 		words = append(words, "-p "+shellQuote(script.Form(p)))
 	}
+	own := []string{"probe", "param", "minimize", "maximize"}
 	if length != nil {
-		words = append(words, "--setting resource_name="+length.Name, fmt.Sprintf("-n %d", 3*defaultTrials), "--name "+o.spec.Name+"-short")
+		words = append(words, "--setting resource_name="+length.Name, fmt.Sprintf("-n %d", 3*o.spec.Trials), "--name "+o.spec.Name+"-short")
+		own = append(own, "max-trials", "name")
 	}
-	words = append(words, o.suggestedObjectives(report)...)
+	words = append(append(words, givenFlags(o.flags, own)...), o.suggestedObjectives(report)...)
 	if len(rest) > 1 {
 		words = append(words, "--")
 		for _, w := range rest[1:] {
@@ -201,6 +205,28 @@ func (o *scriptOptions) suggested(report *probe.Report, length *v1beta1.Paramete
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// givenFlags are those that were given, beside those that a suggestion has of its own.
+func givenFlags(flags *pflag.FlagSet, own []string) (words []string) {
+	flags.Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, several := f.Value.(pflag.SliceValue); several {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			switch {
+			case slices.Contains(own, f.Name):
+			case f.NoOptDefVal != "": // true or false
+				words = append(words, "--"+f.Name+"="+v)
+			case f.Shorthand != "":
+				words = append(words, "-"+f.Shorthand+" "+shellQuote(v))
+			default:
+				words = append(words, "--"+f.Name+" "+shellQuote(v))
+			}
+		}
+	})
+	return words
 }
 
 // suggestedObjectives are those that were given, or the last metric that was found,

@@ -69,6 +69,7 @@ func TestAProbeSuggestsShortTrials(t *testing.T) {
 		want        bool
 	}{
 		"a curve":               {epochs: "p.parse_args().epochs", want: true},
+		"budgets are given":     {epochs: "p.parse_args().epochs", flags: []string{"-n", "20", "-j", "1", "--name", "train"}, want: true},
 		"one point":             {epochs: "1"},
 		"the length is given":   {epochs: "p.parse_args().epochs", rest: []string{"--epochs", "5"}},
 		"settings are given":    {epochs: "p.parse_args().epochs", flags: []string{"--setting", "random_state=1"}},
@@ -86,9 +87,33 @@ func TestAProbeSuggestsShortTrials(t *testing.T) {
 		if err := root.ExecuteContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(out.String(), "-p 'epochs=int(1,27)' --setting resource_name=epochs"); got != test.want {
+		if got := strings.Contains(out.String(), "-p 'epochs=int(1,27)' --setting resource_name=epochs -n 60 --name train-short"); got != test.want {
 			t.Errorf("%s: short trials are suggested: %t\n%s", name, got, out.String())
 		}
+	}
+}
+
+// What was typed holds for the search too, which has its own flags for the rest.
+func TestASuggestionKeepsTheFlags(t *testing.T) {
+	for name, test := range map[string]struct{ flags, want []string }{
+		"none":          {[]string{"--probe"}, nil},
+		"numbers":       {[]string{"-n", "12", "--parallel=2", "--max-duration", "90m"}, []string{"--max-duration 1h30m0s", "-n 12", "-j 2"}},
+		"words":         {[]string{"--name", "mine", "-e", "A=b c", "-e", "D", "--setting", "eta=4"}, []string{"-e 'A=b c'", "-e D", "--name mine", "--setting eta=4"}},
+		"yes and no":    {[]string{"--replace", "--keep=false"}, []string{"--keep=false", "--replace=true"}},
+		"its own flags": {[]string{"-p", "lr=uniform(0,1)", "--minimize", "loss", "--maximize", "acc"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, _, err := newRootCommand(false).Find([]string{"run"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.ParseFlags(test.flags); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, givenFlags(cmd.Flags(), []string{"probe", "param", "minimize", "maximize"})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/architecture"
+	"github.com/vernier-ml/vernier/suggest/fidelity"
 	"github.com/vernier-ml/vernier/suggest/propose"
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
@@ -71,6 +73,24 @@ func CheckRepeats(spec *v1beta1.ExperimentSpec) *field.Error {
 		return field.Invalid(path, spec.Repeats, "the algorithm is not one of Vernier's: remove it")
 	}
 	return nil
+}
+
+// DoubtfulBudget says that auto cannot make trials short with so few of them.
+func DoubtfulBudget(spec *v1beta1.ExperimentSpec) (warnings []string) {
+	budget, parallel := int(ptr.Deref(spec.MaxTrialCount, 0)), int(ptr.Deref(spec.ParallelTrialCount, 1))
+	space, _, err := spaceOf(spec)
+	if a := spec.Algorithm; err != nil || budget == 0 || a == nil || a.AlgorithmName != "auto" || !fidelity.Shortens(settingsOf(a.AlgorithmSettings)) {
+		return nil
+	}
+	least := fidelity.ShortFrom(space, settingsOf(spec.Algorithm.AlgorithmSettings), parallel)
+	if budget >= least {
+		return nil
+	}
+	todo := fmt.Sprintf("make the experiment again with a maxTrialCount of at least %d", least)
+	if fewer := parallel - (least - budget); fewer > 0 {
+		todo += fmt.Sprintf(", or a parallelTrialCount of %d", fewer)
+	}
+	return []string{fmt.Sprintf("spec.maxTrialCount: %d trials, %d at a time, are too few for short ones, so all will be whole: %s", budget, parallel, todo)}
 }
 
 // Check constructs the algorithm that spec names and says what is wrong with

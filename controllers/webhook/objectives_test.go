@@ -87,6 +87,44 @@ func TestFaultsOfWarmStarts(t *testing.T) {
 	})
 }
 
+// Whole trials only are a surprise to those who asked for short ones; at an update it is too late.
+func TestABudgetWithoutRoomForShortTrialsGetsAWarning(t *testing.T) {
+	short := "are too few for short ones, so all will be whole: make the experiment again with a maxTrialCount of at least "
+	tests := map[string]struct {
+		algorithm     string
+		max, parallel int32
+		top           string
+		update        bool
+		want          []string
+	}{
+		"enough":                     {"auto", 14, 3, "27", false, nil},
+		"too few trials":             {"auto", 11, 3, "27", false, []string{"spec.maxTrialCount: 11 trials, 3 at a time, " + short + "14"}},
+		"too many at a time":         {"auto", 14, 5, "27", false, []string{"spec.maxTrialCount: 14 trials, 5 at a time, " + short + "16, or a parallelTrialCount of 3"}},
+		"it is there already":        {"auto", 11, 3, "27", true, nil},
+		"the range has no room":      {"auto", 11, 3, "2", false, nil},
+		"another algorithm has none": {"mobster", 11, 3, "27", false, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			exp := example(t, "random")
+			s := &exp.Spec
+			s.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: tc.algorithm, AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: s.Parameters[1].Name}}}
+			s.MaxTrialCount, s.ParallelTrialCount = &tc.max, &tc.parallel
+			s.Parameters[1].ParameterType, s.Parameters[1].FeasibleSpace = v1beta1.ParameterTypeInt, v1beta1.FeasibleSpace{Min: "1", Max: tc.top}
+			webhook.Default(exp)
+			old := exp.DeepCopy()
+			old.Spec.MaxFailedTrialCount = ptr(int32(1))
+			if !tc.update {
+				old = nil
+			}
+			warnings, errs := rules.Validate(exp, old)
+			if diff := cmp.Diff(tc.want, warnings); diff != "" || len(errs) > 0 {
+				t.Errorf("errors %v, warnings (-want +got)\n%s", errs, diff)
+			}
+		})
+	}
+}
+
 func TestAlgorithmsThatIgnoreWhatIsGivenGetAWarning(t *testing.T) {
 	two := objectives(v1beta1.ObjectiveMetric{ObjectiveMetricName: "loss", Type: minimize}, v1beta1.ObjectiveMetric{ObjectiveMetricName: "speed", Type: maximize})
 	tests := map[string]struct {

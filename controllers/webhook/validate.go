@@ -56,6 +56,9 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 		errs = append(errs, e)
 	}
 	warnings = append(warnings, doubtfulSettings(s)...)
+	if old == nil { // a budget that changes later does not change the lengths
+		warnings = append(warnings, study.DoubtfulBudget(s)...)
+	}
 	w, e = validateWarmStart(exp)
 	warnings, errs = append(warnings, w...), append(errs, e...)
 	warnings = append(warnings, doubtfulCollector(s)...)

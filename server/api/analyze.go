@@ -61,11 +61,7 @@ func (s *service) Analyze(ctx context.Context, r *vernierv1.AnalyzeRequest) (*ve
 	bounded, cancel := context.WithTimeout(ctx, analysisTime)
 	defer cancel()
 	out := &vernierv1.AnalyzeResponse{}
-	for _, t := range known.Trials {
-		if t.State == suggest.Succeeded {
-			out.Results++
-		}
-	}
+	count(known, r, out)
 	err = answer(bounded, known, r, out)
 	switch {
 	case errors.Is(err, analysis.ErrTooFew):
@@ -98,6 +94,28 @@ func (s *service) analyzed(exp *v1beta1.Experiment, trials []*v1beta1.Trial) (su
 	}
 	a.Update(trials)
 	return a.Analyzed(), nil
+}
+
+// count says how many results an answer is made of.
+func count(known suggest.Study, r *vernierv1.AnalyzeRequest, out *vernierv1.AnalyzeResponse) {
+	var resources []float64
+	for _, t := range known.Trials {
+		if t.State == suggest.Succeeded {
+			resources = append(resources, t.Resource)
+		}
+	}
+	out.Results = int32(len(resources))
+	switch r.GetQuestion().(type) {
+	case *vernierv1.AnalyzeRequest_History_, *vernierv1.AnalyzeRequest_Pareto_:
+		return
+	}
+	level, sides := analysis.Level(resources)
+	out.Resource = level
+	for _, side := range sides {
+		if side != 0 {
+			out.Results, out.LeftOut = out.Results-1, out.LeftOut+1
+		}
+	}
 }
 
 func answer(ctx context.Context, known suggest.Study, r *vernierv1.AnalyzeRequest, out *vernierv1.AnalyzeResponse) error {

@@ -119,7 +119,8 @@ func TestResultsAreAnalyzed(t *testing.T) {
 		x := float64(i%10) / 10
 		trials = append(trials, tried(exp, 5+i, []string{"0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"}[i%10], []string{"adam", "sgd"}[i/10%2], 10*x))
 	}
-	for _, trial := range trials {
+	for i, trial := range trials {
+		trial.Annotations = map[string]string{v1beta1.AnnotationResource: []string{"3", "27"}[min(i/5, 1)]}
 		if err := s.Client.Create(t.Context(), trial.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
@@ -139,8 +140,8 @@ func TestResultsAreAnalyzed(t *testing.T) {
 	if diff := cmp.Diff([]float64{0, 1, 3, 5}, got.GetHistory().GetAt()); diff != "" || got.GetResults() != 44 {
 		t.Errorf("better than all before, of %d results: %s", got.GetResults(), diff)
 	}
-	if got, err = ask(importance); err != nil || got.GetImportance().GetShares()[0] < 0.9 {
-		t.Errorf("importance: %v, %v", got, err)
+	if got, err = ask(importance); err != nil || got.GetImportance().GetShares()[0] < 0.9 || got.GetResults() != 40 || got.GetResource() != 27 || got.GetLeftOut() != 4 {
+		t.Errorf("importance of 40 results, without 4 of another resource: %v, %v", got, err)
 	}
 	if got, err = ask(&vernierv1.AnalyzeRequest{Question: &vernierv1.AnalyzeRequest_Distribution_{}}); err != nil || got.GetDistribution().GetAt()[len(got.GetDistribution().GetAt())-1] != 1 {
 		t.Errorf("distribution: %v, %v", got, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/fidelity"
 )
 
 // resources counts trials by their resource.
@@ -54,6 +55,21 @@ func TestAutoShortensTrialsAsTheBudgetAllows(t *testing.T) {
 	w.play(200, 4)
 	if got := resources(w.study.Trials); got[1] < 100 || got[27] < 3 {
 		t.Errorf("a budget that is not known has trials of %v", got)
+	}
+}
+
+// What is said to be enough is the first budget that is.
+func TestAutoHasShortTrialsFromABudgetOn(t *testing.T) {
+	for _, parallel := range []int{1, 2, 8} {
+		w := autoWorld(t, 0)
+		least := fidelity.ShortFrom(w.study.Space, suggest.Settings{{Name: "r_max", Value: "27"}}, parallel)
+		for budget, want := range map[int]float64{least - 1: 27, least: 9} {
+			w := autoWorld(t, budget)
+			w.study.Parallel = parallel
+			if w.play(1, 1); w.study.Trials[0].Resource != want {
+				t.Errorf("%d trials, %d at a time: the first has %v, want %v", budget, parallel, w.study.Trials[0].Resource, want)
+			}
+		}
 	}
 }
 
@@ -116,7 +132,7 @@ func TestAutoNamesItsSettings(t *testing.T) {
 }
 
 func TestAutoSaysWhyTrialsAreShort(t *testing.T) {
-	for budget, want := range map[int]string{40: "of resource 3, 9 and 27", 8: "too few for short ones"} {
+	for budget, want := range map[int]string{40: "of resource 3, 9 and 27", 8: "too few for short ones: 12 are enough"} {
 		w := autoWorld(t, budget)
 		got, err := w.algorithm.Suggest(t.Context(), w.study, 1)
 		if err != nil || len(got) != 1 || !strings.Contains(got[0].Why, want) {

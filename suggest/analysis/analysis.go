@@ -4,8 +4,10 @@
 package analysis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -24,6 +26,46 @@ func results(s suggest.Study) ([]*history.Row, *history.Encoding) {
 	reader := history.NewReader(s.Space)
 	all := reader.Read(s).Measured
 	return slices.DeleteFunc(all, func(r *history.Row) bool { return r.State != suggest.Succeeded }), reader.Encoding
+}
+
+// compared are the results that can be compared; see Level.
+func compared(s suggest.Study) ([]*history.Row, *history.Encoding) {
+	all, encoding := results(s)
+	resources := make([]float64, len(all))
+	for i, r := range all {
+		resources[i] = r.Resource
+	}
+	_, sides := Level(resources)
+	out := all[:0]
+	for i, r := range all {
+		if sides[i] == 0 {
+			out = append(out, r)
+		}
+	}
+	return out, encoding
+}
+
+// Level is the resource whose results are compared with each other, of results of several
+// resources: the largest that has enough, or else the one that has most. sides has 0 for
+// its results, -1 for those of less, 1 for those of more. A resource of 0 is all of it.
+// The dashboard has the same rule, in data/view.ts.
+func Level(resources []float64) (level float64, sides []int) {
+	whole, counts := 0.0, map[float64]int{}
+	for _, r := range resources {
+		whole = max(whole, r)
+	}
+	for _, r := range resources {
+		counts[cmp.Or(r, whole)]++
+	}
+	for _, r := range slices.Sorted(maps.Keys(counts)) {
+		if counts[r] >= min(counts[level], leastResults) {
+			level = r
+		}
+	}
+	for _, r := range resources {
+		sides = append(sides, cmp.Compare(cmp.Or(r, whole), level))
+	}
+	return level, sides
 }
 
 // feasible are the results for which all constraints of the study hold.

@@ -57,7 +57,7 @@ func enough(s suggest.Study, objective int) ([]*history.Row, *history.Encoding, 
 	if err := checkObjective(s, objective); err != nil {
 		return nil, nil, err
 	}
-	all, encoding := results(s)
+	all, encoding := compared(s)
 	all = averaged(all)
 	if len(all) < leastResults {
 		return nil, nil, fmt.Errorf("%w: %d of %d", ErrTooFew, len(all), leastResults)

@@ -47,6 +47,19 @@ func Shortens(settings suggest.Settings) bool {
 	return slices.ContainsFunc(settings, func(s suggest.Setting) bool { return s.Name != propose.RandomState })
 }
 
+// ShortFrom is the smallest budget of trials that has short ones, where so many run at the same
+// time; 0: none has, as the range of the resource has no room for a part of it.
+func ShortFrom(space suggest.Space, settings suggest.Settings, parallel int) int {
+	r := settings.Read()
+	if f := readFidelity(space, r, false); r.Err() == nil && f.depth > 0 {
+		return f.shortFrom(parallel)
+	}
+	return 0
+}
+
+// shortFrom is what affordable wants of a budget for a second rung.
+func (f *fidelity) shortFrom(parallel int) int { return shortWhole*(1+int(f.eta)) + max(0, parallel-1) }
+
 // NewShort builds MOBSTER for each number of rungs.
 func NewShort(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 	r := settings.Read()
@@ -86,7 +99,7 @@ func (a *short) of(s suggest.Study) (chosen *asha, why string) {
 	case begun:
 		why = fmt.Sprintf("trials of resource %d alone, as the first ones were", chosen.max)
 	default:
-		why = fmt.Sprintf("trials of resource %d alone, as %d trials, %d at a time, are too few for short ones", chosen.max, s.Budget, max(1, s.Parallel))
+		why = fmt.Sprintf("trials of resource %d alone, as %d trials, %d at a time, are too few for short ones: %d are enough", chosen.max, s.Budget, max(1, s.Parallel), chosen.shortFrom(s.Parallel))
 	}
 	return chosen, why
 }

@@ -96,6 +96,27 @@ describe("the view", () => {
   });
 });
 
+describe("what is compared", () => {
+  const of = (resource: number[]) => {
+    const t = new TrialTable("b", [], [{ metric: "loss", maximize: false }], "epochs"), each = <T>(v: T) => resource.map(() => v);
+    t.apply(create(TrialColumnsSchema, {
+      whole: true, total: resource.length, number: resource.map((_, i) => i), state: each(State.succeeded), resource,
+      createTime: each(0), startTime: each(0), endTime: each(1), continues: each(-1), metrics: [{ name: "loss", number: resource.map((_, i) => i) }],
+    }));
+    return new View(t, "/ns/a/experiments/b");
+  };
+  const times = (n: number, resource: number) => Array(n).fill(resource);
+  const cases: [string, number[], string | null][] = [
+    ["nothing", [], null], ["all, where all are whole", times(5, 0), null],
+    ["the longest, of enough", [...times(20, 3), ...times(12, 9), ...times(8, 27)], "of 8 trials with epochs=27; 32 others are left out"],
+    ["shorter ones, of too few", [...times(20, 3), ...times(12, 9), ...times(7, 27)], "of 12 trials with epochs=9; 27 others are left out"],
+    ["most, where none are enough", [...times(5, 3), ...times(6, 9), ...times(2, 27)], "of 6 trials with epochs=9; 7 others are left out"],
+    ["those that had all of it with the longest", [...times(4, 0), ...times(20, 3), ...times(4, 27)], "of 8 trials with epochs=27; 20 others are left out"],
+  ];
+  for (const [name, resource, want] of cases) it(name, () => expect(of(resource).noted(null)).toBe(want));
+  it("has ranks, and no other", () => expect([...of([3, 27, 27]).rank.value]).toEqual([NaN, 0, 1]));
+});
+
 describe("texts", () => {
   it("numbers are short", () => expect([0.00012345, 123456789, 0.123456, -3, NaN, Infinity].map(formatValue)).toEqual(["1.23e−4", "1.23e8", "0.1235", "−3", "–", "∞"]));
   it("GPUs of all replicas", () => {

@@ -55,7 +55,9 @@ type Bar struct {
 
 // Chart has either series or bars.
 type Chart struct {
-	Title  string
+	Title string
+	// Note is a line below the title.
+	Note   string
 	X, Y   Axis
 	Series []Series
 	Bars   []Bar

@@ -80,6 +80,9 @@ func drawAll(c draw.Canvas, charts []Chart) error {
 func (c Chart) plot() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X.Label, c.Y.Label
+	if c.Note != "" {
+		p.Title.Text += "\n" + c.Note
+	}
 	p.Legend.Top = true
 	if len(c.Bars) > 0 {
 		return p, c.plotBars(p)

@@ -73,6 +73,9 @@ func (c Chart) Text(s Style) []string {
 		return code + text + reset
 	}
 	lines := []string{paint(bold, runewidth.Truncate(c.Title, s.Width, "..."))}
+	if c.Note != "" {
+		lines = append(lines, runewidth.Truncate(c.Note, s.Width, "..."))
+	}
 	switch {
 	case c.Empty():
 		return append(lines, "  nothing to draw yet")
@@ -87,7 +90,7 @@ func (c Chart) Text(s Style) []string {
 	for _, l := range labels {
 		margin = max(margin, len(l))
 	}
-	grid := canvas{width: max(s.Width-margin-2, 10), height: max(s.Height-4, 4)}
+	grid := canvas{width: max(s.Width-margin-2, 10), height: max(s.Height-3-len(lines), 4)}
 	grid.cells = make([]cell, grid.width*grid.height)
 	for _, behind := range []bool{true, false} {
 		for i, series := range c.Series {

@@ -29,7 +29,7 @@ type Spec = {
   parameters?: { name: string; parameterType: string; feasibleSpace?: { min?: string; max?: string; list?: string[]; distribution?: string } }[];
   objective?: { type: string; goal?: number; objectiveMetricName: string };
   objectives?: { type: string; goal?: number; objectiveMetricName: string }[];
-  algorithm?: { algorithmName: string };
+  algorithm?: { algorithmName: string; algorithmSettings?: { name: string; value: string }[] };
   earlyStopping?: { algorithmName: string };
   parallelTrialCount?: number;
   maxTrialCount?: number;
@@ -93,7 +93,7 @@ export class Model {
     try {
       const e = await experiments.getExperiment({ name: nameOf(this.place) });
       if (this.closed) return;
-      const table = new TrialTable(this.place.experiment, parametersOf(e), objectivesOf(e));
+      const table = new TrialTable(this.place.experiment, parametersOf(e), objectivesOf(e), specOf(e).algorithm?.algorithmSettings?.find((s) => s.name === "resource_name")?.value);
       this.view = new View(table, pathOf(this.place));
       this.experiment.value = e;
       this.table.value = table;

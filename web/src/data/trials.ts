@@ -66,9 +66,12 @@ export class TrialTable {
   readonly experiment: string;
   readonly specs: ParamSpec[];
   readonly objectives: Objective[];
+  /** The parameter that says how long a trial trains. */
+  readonly length: string;
 
   /** experiment is its name without the namespace. */
-  constructor(experiment: string, specs: ParamSpec[], objectives: Objective[]) {
+  constructor(experiment: string, specs: ParamSpec[], objectives: Objective[], length = "resource") {
+    this.length = length;
     this.experiment = experiment;
     this.specs = specs;
     this.objectives = objectives;

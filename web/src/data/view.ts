@@ -23,7 +23,9 @@ export class View {
   readonly mask: ReadonlySignal<Uint8Array>;
   readonly shown: ReadonlySignal<number>;
   readonly best: ReadonlySignal<number>;
-  /** How good each result is among all: 0 the best, 1 the worst, NaN without a result. */
+  /** Which results are compared: side is 0 for them, below it for trials that were shorter. */
+  readonly compared: ReadonlySignal<{ side: Int8Array; note: string | null }>;
+  /** How good each result is among those: 0 the best, 1 the worst, NaN without a result. */
   readonly rank: ReadonlySignal<Float64Array>;
 
   /** path is that of the experiment's page. */
@@ -59,9 +61,13 @@ export class View {
       table.revision.value;
       return table.best(this.objective.value);
     });
+    this.compared = computed(() => {
+      table.revision.value;
+      return compare(table, this.objective.value);
+    });
     this.rank = computed(() => {
       table.revision.value;
-      return ranks(table, this.objective.value);
+      return ranks(table, this.objective.value, this.compared.value.side);
     });
   }
 
@@ -90,6 +96,12 @@ export class View {
     return `${this.path}/trials/${this.table.trialName(number)}${search()}`;
   }
 
+  /** A note of a plot that compares results, with what becomes of the others. */
+  noted(text: string | null, others = "are left out"): string | null {
+    const { note } = this.compared.value;
+    return [text, note && `${note} ${others}`].filter(Boolean).join("; ") || null;
+  }
+
   /** Whether anything is filtered. */
   readonly filtered = computed(() => this.text.value !== "" || this.brush.value.size > 0);
 
@@ -106,17 +118,30 @@ export class View {
   }
 }
 
-function ranks(table: TrialTable, o: Objective): Float64Array {
+/** The rule of Level in suggest/analysis: the largest resource that 8 results had, or else most. */
+function compare(table: TrialTable, o: Objective) {
+  const v = table.metrics.get(o.metric), counts = new Map<number, number>(), side = new Int8Array(table.count);
+  const whole = table.resource.subarray(0, table.count).reduce((a, b) => Math.max(a, b), 0), of = (i: number) => table.resource[i] || whole;
+  const rows = Array.from(side.keys()).filter((i) => v && isResult(table.state[i]) && Number.isFinite(v[i]));
+  for (const i of rows) counts.set(of(i), (counts.get(of(i)) ?? 0) + 1);
+  let level = -1;
+  for (const r of [...counts.keys()].sort((a, b) => a - b)) if (counts.get(r)! >= Math.min(counts.get(level) ?? 0, 8)) level = r;
+  if (level >= 0) for (let i = 0; i < side.length; i++) side[i] = Math.sign(of(i) - level);
+  const kept = counts.get(level) ?? 0;
+  return { side, note: kept < rows.length ? `of ${kept} trials with ${table.length}=${level}; ${rows.length - kept} others` : null };
+}
+
+function ranks(table: TrialTable, o: Objective, side: Int8Array): Float64Array {
   const out = new Float64Array(table.count).fill(NaN), v = table.metrics.get(o.metric);
   if (!v) return out;
-  const finite = v.subarray(0, table.count).filter(Number.isFinite), last = finite.length - 1;
+  const finite = v.subarray(0, table.count).filter((x, i) => Number.isFinite(x) && !side[i]), last = finite.length - 1;
   // Typed arrays are sorted faster than rows are by a comparison.
   finite.sort();
   const at = new Map<number, number>();
   for (let k = 0; k <= last; k++) if (!at.has(finite[k])) at.set(finite[k], k);
   for (let i = 0; i < out.length; i++) {
     const k = at.get(v[i]);
-    if (k !== undefined) out[i] = last > 0 ? (o.maximize ? last - k : k) / last : 0;
+    if (k !== undefined && !side[i]) out[i] = last > 0 ? (o.maximize ? last - k : k) / last : 0;
   }
   return out;
 }

@@ -54,7 +54,7 @@ export function Contour({ model, view, x, y, controls }: { model: Model; view: V
     g.globalAlpha = 0.55;
     g.fillStyle = t.dark ? "#fff" : "#000";
     for (let i = 0; c?.range && a && b && i < mask.length; i += step) {
-      if (!mask[i] || !isResult(view.table.state[i])) continue;
+      if (!mask[i] || !isResult(view.table.state[i]) || view.compared.value.side[i]) continue;
       g.fillRect(f.px(a[i]) - 1, f.py(b[i]) - 1, 2, 2);
     }
     g.globalAlpha = 1;
@@ -68,7 +68,7 @@ export function Contour({ model, view, x, y, controls }: { model: Model; view: V
     tip(g, size, t, at.value.x, at.value.y, [[names.value[0], f.x.text(f.x.invert(fx))], [names.value[1], f.y.text(f.y.invert(fy))], [view.objective.value.metric, formatValue(c.z[j * c.nx + i])]]);
   }, []);
   return (
-    <Plot id="contour" title="Contour" height={320} draw={draw} overlay={overlay} controls={controls}
+    <Plot id="contour" title="Contour" height={320} draw={draw} overlay={overlay} controls={controls} note={() => view.noted(null)}
       label={() => `${view.objective.value.metric} over ${x} and ${y}.`}
       pointer={(e, p) => { at.value = e.type === "pointerleave" ? null : p; }}
       empty={() => asked.value.error || (x === y ? "Choose two parameters." : asked.value.answer ? (grid.value?.range ? null : "There are too few results yet.") : "Asking…")}

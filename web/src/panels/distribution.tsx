@@ -18,7 +18,7 @@ export function Distribution({ view }: { view: View }) {
     table.revision.value;
     const all: number[] = [], some: number[] = [];
     for (let i = 0; v && i < table.count; i++) {
-      if (!isResult(table.state[i]) || !Number.isFinite(v[i])) continue;
+      if (!isResult(table.state[i]) || !Number.isFinite(v[i]) || view.compared.value.side[i]) continue;
       all.push(v[i]);
       if (mask[i]) some.push(v[i]);
     }
@@ -68,7 +68,7 @@ export function Distribution({ view }: { view: View }) {
   return (
     <Plot id="edf" title="Distribution" height={320} draw={draw} overlay={overlay} pointer={pointer} cursor="crosshair"
       label={() => `The part of ${curves.value.some.length} results that are at least as good as a value; half reach ${formatValue(curves.value.some[Math.floor(curves.value.some.length / 2)] ?? NaN)}.`}
-      note={() => (curves.value.some.length !== curves.value.all.length ? "filtered, and all in grey" : null)}
+      note={() => view.noted(curves.value.some.length !== curves.value.all.length ? "filtered, and all in grey" : null)}
       empty={() => (curves.value.all.length ? null : "No trial has a result yet.")}
       controls={zoom.value && <button type="button" class="button small" onClick={() => (zoom.value = null)}>Reset zoom</button>}
       table={() => ({ head: [view.objective.value.metric, "part"], rows: curves.value.some.map((v, i) => [v, (i + 1) / curves.value.some.length]) })} />

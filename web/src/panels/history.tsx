@@ -7,7 +7,7 @@ import { PointPlot, type Points } from "./points";
 /** All results in order, and the best so far. */
 export function History({ view, height }: { view: View; height?: number }) {
   const points = useComputed<Points>(() => {
-    const { table } = view, o = view.objective.value;
+    const { table } = view, o = view.objective.value, { side } = view.compared.value;
     table.revision.value;
     const v = table.metrics.get(o.metric);
     const rows: number[] = [];
@@ -23,6 +23,7 @@ export function History({ view, height }: { view: View; height?: number }) {
     const domain = padded(robust(y) ?? [0, 1]), end = Math.max(1, table.count - 1);
     return {
       rows, x, y,
+      color: (k, t) => (side[rows[k]] < 0 ? t.faint : t.states[table.state[rows[k]]]),
       axes: { x: scale([Math.min(0, ...x.slice(0, 1)), Math.max(end, x.at(-1) ?? 1)]), y: scale(domain), xLabel: "trial", yLabel: o.metric },
       over: (g, f, t) => {
         g.strokeStyle = t.accent;
@@ -47,7 +48,7 @@ export function History({ view, height }: { view: View; height?: number }) {
         }
       },
       empty: rows.length ? null : "No trial has a result. Each becomes a point here as soon as it reports one.",
-      note: best.length ? `best ${formatValue(best.at(-1)![1])} at trial ${best.at(-1)![0]}` : null,
+      note: best.length ? `best ${formatValue(best.at(-1)![1])} at trial ${best.at(-1)![0]}${side.some((s) => s < 0) ? "; grey: shorter trials" : ""}` : null,
     };
   });
   return (

@@ -75,11 +75,11 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
   };
 
   const draw = useMemo(() => (g: Surface, size: Size, t: Theme) => {
-    const mask = view.mask.value, r = rank.value, n = Math.min(table.count, r.length), list = axes.value;
+    const mask = view.mask.value, { side } = view.compared.value, r = rank.value, n = Math.min(table.count, r.length), list = axes.value;
     const groups: number[][] = Array.from({ length: buckets }, () => []), out: number[] = [];
     for (let i = 0; i < n; i++) {
-      if (!isResult(table.state[i]) || Number.isNaN(r[i])) continue;
-      if (mask[i]) groups[Math.min(buckets - 1, Math.floor(r[i] * buckets))].push(i);
+      if (!isResult(table.state[i]) || (Number.isNaN(r[i]) && !side[i])) continue;
+      if (mask[i] && !side[i]) groups[Math.min(buckets - 1, Math.floor(r[i] * buckets))].push(i);
       else out.push(i);
     }
     g.lineJoin = "round";
@@ -257,7 +257,7 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
   return (
     <Plot wide id="parallel" title="Parallel coordinates" height={height} draw={draw} overlay={overlay} pointer={pointer}
       label={() => `${view.shown.value} of ${table.count} trials over ${axes.value.length} axes: ${axes.value.map((a) => a.name).join(", ")}.`}
-      note={() => (view.shown.value > mostLines ? `${mostLines.toLocaleString("en")} of ${view.shown.value.toLocaleString("en")} lines, all of the best; drag along an axis to filter` : "drag along an axis to filter")}
+      note={() => view.noted(view.shown.value > mostLines ? `${mostLines.toLocaleString("en")} of ${view.shown.value.toLocaleString("en")} lines, all of the best; drag along an axis to filter` : "drag along an axis to filter", "are grey")}
       empty={() => (table.revision.value, table.count === 0 ? "No trial yet." : rank.value.every((v) => Number.isNaN(v)) ? "No trial has a result." : null)}
       controls={<Menu label="Axes" icon="columns" keep items={all.value.map((key) => ({
         text: key.slice(key.indexOf(".") + 1),

@@ -2358,6 +2358,10 @@ type AnalyzeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many results the answer is made of.
 	Results int32 `protobuf:"varint,1,opt,name=results,proto3" json:"results,omitempty"`
+	// The resource of these, 0: all of it; and how many results of other resources are
+	// left out, as they cannot be compared. History and Pareto are of all results.
+	Resource float64 `protobuf:"fixed64,7,opt,name=resource,proto3" json:"resource,omitempty"`
+	LeftOut  int32   `protobuf:"varint,8,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	// Types that are valid to be assigned to Answer:
 	//
 	//	*AnalyzeResponse_Importance_
@@ -2403,6 +2407,20 @@ func (*AnalyzeResponse) Descriptor() ([]byte, []int) {
 func (x *AnalyzeResponse) GetResults() int32 {
 	if x != nil {
 		return x.Results
+	}
+	return 0
+}
+
+func (x *AnalyzeResponse) GetResource() float64 {
+	if x != nil {
+		return x.Resource
+	}
+	return 0
+}
+
+func (x *AnalyzeResponse) GetLeftOut() int32 {
+	if x != nil {
+		return x.LeftOut
 	}
 	return 0
 }
@@ -4358,9 +4376,11 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\treference\x18\x01 \x03(\x01R\treference\x1a\t\n" +
 	"\aHistoryB\n" +
 	"\n" +
-	"\bquestion\"\xea\x05\n" +
+	"\bquestion\"\xa1\x06\n" +
 	"\x0fAnalyzeResponse\x12\x18\n" +
-	"\aresults\x18\x01 \x01(\x05R\aresults\x12H\n" +
+	"\aresults\x18\x01 \x01(\x05R\aresults\x12\x1a\n" +
+	"\bresource\x18\a \x01(\x01R\bresource\x12\x19\n" +
+	"\bleft_out\x18\b \x01(\x05R\aleftOut\x12H\n" +
 	"\n" +
 	"importance\x18\x02 \x01(\v2&.vernier.v1.AnalyzeResponse.ImportanceH\x00R\n" +
 	"importance\x12G\n" +
