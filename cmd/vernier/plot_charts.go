@@ -41,20 +41,20 @@ func measured(v experimentView, metric string) (trials []trialView, values []flo
 }
 
 // levels says which trials had as much of the resource as those that are compared, less or
-// more; see analysis.Level.
-func levels(trials []trialView) (level float64, sides []int) {
+// more, by analysis.Level or analysis.Broadest.
+func levels(trials []trialView, by func([]float64) (float64, []int)) (level float64, sides []int) {
 	resources := make([]float64, len(trials))
 	for i, t := range trials {
 		if t.Object != nil {
 			resources[i], _ = strconv.ParseFloat(t.Object.Annotations[v1beta1.AnnotationResource], 64) // absent: all of it
 		}
 	}
-	return analysis.Level(resources)
+	return by(resources)
 }
 
 // compared leaves those that can be compared, and says what is left out.
-func compared(v experimentView, trials []trialView) (kept []trialView, note string) {
-	level, sides := levels(trials)
+func compared(v experimentView, trials []trialView, by func([]float64) (float64, []int)) (kept []trialView, note string) {
+	level, sides := levels(trials, by)
 	for i, t := range trials {
 		if sides[i] == 0 {
 			kept = append(kept, t)
@@ -82,7 +82,7 @@ func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentVi
 	every := plot.Series{Name: "trial", Shape: plot.Points}
 	short := plot.Series{Name: "shorter trial", Shape: plot.Points, Faint: true}
 	best := plot.Series{Name: "best so far", Shape: plot.Line}
-	_, sides := levels(trials)
+	_, sides := levels(trials, analysis.Level)
 	top, have := 0.0, false
 	for i, t := range trials {
 		number := float64(t.Number)
@@ -210,7 +210,7 @@ func sliceCharts(_ context.Context, o *plotOptions, _ *session, v experimentView
 	if err != nil {
 		return nil, err
 	}
-	trials, note := compared(v, trials)
+	trials, note := compared(v, trials, analysis.Level)
 	var charts []plot.Chart
 	for _, p := range v.Experiment.Spec.Parameters {
 		all := plot.Series{Name: "trial", Shape: plot.Points}
@@ -237,7 +237,7 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	if err != nil {
 		return nil, err
 	}
-	trials, note := compared(v, trials)
+	trials, note := compared(v, trials, analysis.Level)
 	params := v.Experiment.Spec.Parameters
 	chart := plot.Chart{
 		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric), Note: note,
@@ -309,7 +309,7 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 	}
 	known.Update(trials)
 	results, _, _ := measured(v, metric) // none: there are too few
-	results, note := compared(v, slices.DeleteFunc(results, func(t trialView) bool { return t.State != string(v1beta1.TrialSucceeded) }))
+	results, note := compared(v, slices.DeleteFunc(results, func(t trialView) bool { return t.State != string(v1beta1.TrialSucceeded) }), analysis.Broadest)
 	chart := plot.Chart{Title: fmt.Sprintf("%s: importance for %s", v.Experiment.Name, metric), Note: note}
 	found, err := analysis.FunctionalANOVA(ctx, known.Analyzed(), at)
 	switch {
@@ -320,11 +320,7 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 		return nil, err
 	}
 	for _, p := range found.Parameters {
-		label := p.Parameter
-		if value := paramValue(results[0].Params, p.Parameter); !slices.ContainsFunc(results, func(t trialView) bool { return paramValue(t.Params, p.Parameter) != value }) {
-			label += " (one value)" // which says nothing
-		}
-		chart.Bars = append(chart.Bars, plot.Bar{Label: label, Share: p.Share})
+		chart.Bars = append(chart.Bars, plot.Bar{Label: p.Parameter, Share: p.Share})
 	}
 	slices.SortStableFunc(chart.Bars, func(a, b plot.Bar) int { return cmp.Compare(b.Share, a.Share) })
 	chart.Bars = append(chart.Bars, plot.Bar{Label: "several together", Share: found.Interactions})

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/cmd/vernier/plot"
@@ -82,32 +81,6 @@ func TestChartsTellShortTrials(t *testing.T) {
 		if diff := cmp.Diff("of 3 trials with epochs=27; 2 others are left out", made[0].Note); diff != "" || drawn != 3 {
 			t.Errorf("%s: %d trials are drawn, want 3; its note (-want +got):\n%s", name, drawn, diff)
 		}
-	}
-}
-
-func TestImportanceMarksWhatHasOneValue(t *testing.T) {
-	e := anExperiment()
-	space := func(low, high string) v1beta1.FeasibleSpace { return v1beta1.FeasibleSpace{Min: low, Max: high} }
-	e.Spec.Parameters = []v1beta1.ParameterSpec{
-		{Name: "lr", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: space("0", "1")},
-		{Name: "layers", ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: space("1", "4")},
-	}
-	v := aView(e, "0", "1", "2", "3", "4", "5", "6", "7")
-	for i, trial := range v.Trials {
-		trial.Object.Spec.ParameterAssignments = append(trial.Object.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "layers", Value: "3"})
-		trial.Object.MarkSucceeded("", metav1.Time{})
-		v.Trials[i].Params = trial.Object.Spec.ParameterAssignments
-	}
-	charts, err := importanceCharts(t.Context(), &plotOptions{}, nil, v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var labels []string
-	for _, b := range charts[0].Bars {
-		labels = append(labels, b.Label)
-	}
-	if diff := cmp.Diff([]string{"lr", "layers (one value)", "several together"}, labels); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -105,11 +105,14 @@ func count(known suggest.Study, r *vernierv1.AnalyzeRequest, out *vernierv1.Anal
 		}
 	}
 	out.Results = int32(len(resources))
+	by := analysis.Level
 	switch r.GetQuestion().(type) {
 	case *vernierv1.AnalyzeRequest_History_, *vernierv1.AnalyzeRequest_Pareto_:
 		return
+	case *vernierv1.AnalyzeRequest_Importance_:
+		by = analysis.Broadest
 	}
-	level, sides := analysis.Level(resources)
+	level, sides := by(resources)
 	out.Resource = level
 	for _, side := range sides {
 		if side != 0 {

@@ -28,14 +28,14 @@ func results(s suggest.Study) ([]*history.Row, *history.Encoding) {
 	return slices.DeleteFunc(all, func(r *history.Row) bool { return r.State != suggest.Succeeded }), reader.Encoding
 }
 
-// compared are the results that can be compared; see Level.
-func compared(s suggest.Study) ([]*history.Row, *history.Encoding) {
+// compared are the results that can be compared, by Level or Broadest.
+func compared(s suggest.Study, by func([]float64) (float64, []int)) ([]*history.Row, *history.Encoding) {
 	all, encoding := results(s)
 	resources := make([]float64, len(all))
 	for i, r := range all {
 		resources[i] = r.Resource
 	}
-	_, sides := Level(resources)
+	_, sides := by(resources)
 	out := all[:0]
 	for i, r := range all {
 		if sides[i] == 0 {
@@ -49,7 +49,15 @@ func compared(s suggest.Study) ([]*history.Row, *history.Encoding) {
 // resources: the largest that has enough, or else the one that has most. sides has 0 for
 // its results, -1 for those of less, 1 for those of more. A resource of 0 is all of it.
 // The dashboard has the same rule, in data/view.ts.
-func Level(resources []float64) (level float64, sides []int) {
+func Level(resources []float64) (level float64, sides []int) { return levelOf(resources, leastResults) }
+
+// Broadest is the same of the resource that has most results: what has more are mostly
+// points that did well with that, too much alike to tell which parameter matters.
+func Broadest(resources []float64) (level float64, sides []int) {
+	return levelOf(resources, len(resources))
+}
+
+func levelOf(resources []float64, enough int) (level float64, sides []int) {
 	whole, counts := 0.0, map[float64]int{}
 	for _, r := range resources {
 		whole = max(whole, r)
@@ -58,7 +66,7 @@ func Level(resources []float64) (level float64, sides []int) {
 		counts[cmp.Or(r, whole)]++
 	}
 	for _, r := range slices.Sorted(maps.Keys(counts)) {
-		if counts[r] >= min(counts[level], leastResults) {
+		if counts[r] >= min(counts[level], enough) {
 			level = r
 		}
 	}

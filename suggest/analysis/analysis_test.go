@@ -335,16 +335,17 @@ func TestLevelIsTheLargestResourceWithEnoughResults(t *testing.T) {
 	for name, test := range map[string]struct {
 		counts map[float64]int
 		level  float64
-		sides  [3]int // how many had less, as much and more
+		most   float64 // of Broadest
+		sides  [3]int  // how many had less, as much and more
 	}{
-		"nothing":                     {nil, 0, [3]int{}},
-		"all are whole":               {map[float64]int{0: 5}, 0, [3]int{0, 5, 0}},
-		"enough are whole":            {map[float64]int{3: 20, 9: 12, 27: 8}, 27, [3]int{32, 8, 0}},
-		"too few are whole":           {map[float64]int{3: 20, 9: 12, 27: 7}, 9, [3]int{20, 12, 7}},
-		"none has enough":             {map[float64]int{3: 5, 9: 6, 27: 2}, 9, [3]int{5, 6, 2}},
-		"of equals the larger":        {map[float64]int{3: 5, 9: 5}, 9, [3]int{5, 5, 0}},
-		"all of it is the largest":    {map[float64]int{0: 4, 3: 20, 27: 4}, 27, [3]int{20, 8, 0}},
-		"all of it, and too few have": {map[float64]int{0: 4, 3: 20}, 3, [3]int{0, 24, 0}},
+		"nothing":                     {nil, 0, 0, [3]int{}},
+		"all are whole":               {map[float64]int{0: 5}, 0, 0, [3]int{0, 5, 0}},
+		"enough are whole":            {map[float64]int{3: 20, 9: 12, 27: 8}, 27, 3, [3]int{32, 8, 0}},
+		"too few are whole":           {map[float64]int{3: 20, 9: 12, 27: 7}, 9, 3, [3]int{20, 12, 7}},
+		"none has enough":             {map[float64]int{3: 5, 9: 6, 27: 2}, 9, 9, [3]int{5, 6, 2}},
+		"of equals the larger":        {map[float64]int{3: 5, 9: 5}, 9, 9, [3]int{5, 5, 0}},
+		"all of it is the largest":    {map[float64]int{0: 4, 3: 20, 27: 4}, 27, 3, [3]int{20, 8, 0}},
+		"all of it, and too few have": {map[float64]int{0: 4, 3: 20}, 3, 3, [3]int{0, 24, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			level, sides := Level(of(test.counts))
@@ -354,6 +355,9 @@ func TestLevelIsTheLargestResourceWithEnoughResults(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.sides, got); diff != "" || level != test.level {
 				t.Errorf("level %v, want %v (-want +got):\n%s", level, test.level, diff)
+			}
+			if level, _ := Broadest(of(test.counts)); level != test.most {
+				t.Errorf("the broadest level is %v, want %v", level, test.most)
 			}
 		})
 	}

@@ -53,11 +53,11 @@ func lossesOf(all []*history.Row, objective int) []float64 {
 	return out
 }
 
-func enough(s suggest.Study, objective int) ([]*history.Row, *history.Encoding, error) {
+func enough(s suggest.Study, objective int, by func([]float64) (float64, []int)) ([]*history.Row, *history.Encoding, error) {
 	if err := checkObjective(s, objective); err != nil {
 		return nil, nil, err
 	}
-	all, encoding := compared(s)
+	all, encoding := compared(s, by)
 	all = averaged(all)
 	if len(all) < leastResults {
 		return nil, nil, fmt.Errorf("%w: %d of %d", ErrTooFew, len(all), leastResults)
@@ -96,7 +96,7 @@ func averaged(all []*history.Row) []*history.Row {
 // active counts as a value of it. It takes a second or so for a thousand trials;
 // when ctx is done the answer is less exact.
 func FunctionalANOVA(ctx context.Context, s suggest.Study, objective int) (Importance, error) {
-	all, encoding, err := enough(s, objective)
+	all, encoding, err := enough(s, objective, Broadest)
 	if err != nil {
 		return Importance{}, err
 	}
@@ -145,7 +145,7 @@ const (
 // value of it. It is fast, and looks at good results only: a parameter that
 // makes bad ones worse does not matter to it.
 func PEDANOVA(s suggest.Study, objective int) (Importance, error) {
-	all, _, err := enough(s, objective)
+	all, _, err := enough(s, objective, Broadest)
 	if err != nil {
 		return Importance{}, err
 	}

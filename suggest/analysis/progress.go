@@ -71,7 +71,7 @@ func Distribution(s suggest.Study, objective int) ([]Step, error) {
 	if err := checkObjective(s, objective); err != nil {
 		return nil, err
 	}
-	all, _ := compared(s)
+	all, _ := compared(s, Level)
 	losses := lossesOf(all, objective)
 	slices.Sort(losses)
 	var out []Step

@@ -11,12 +11,15 @@ import type { View } from "../data/view";
 export interface Asked {
   answer: AnalyzeResponse["answer"] | null;
   results: number;
+  /** What these had of the resource, and how many results of others are left out. */
+  resource: number;
+  leftOut: number;
   error: string;
 }
 const every = 5_000;
 
 export function useAnswer(model: Model, view: View, question: AnalyzeRequest["question"]): ReadonlySignal<Asked> {
-  const out = useMemo(() => signal<Asked>({ answer: null, results: 0, error: "" }), []);
+  const out = useMemo(() => signal<Asked>({ answer: null, results: 0, resource: 0, leftOut: 0, error: "" }), []);
   const key = JSON.stringify(question);
   useEffect(() => {
     const stop = new AbortController();
@@ -26,7 +29,7 @@ export function useAnswer(model: Model, view: View, question: AnalyzeRequest["qu
       last = Date.now();
       const objective = Math.max(0, view.table.objectives.findIndex((o) => o.metric === view.objective.peek().metric));
       dashboard.analyze({ parent: nameOf(model.place), objective, question }, { signal: stop.signal }).then(
-        (r) => (out.value = { answer: r.answer, results: r.results, error: "" }),
+        (r) => (out.value = { answer: r.answer, results: r.results, resource: r.resource, leftOut: r.leftOut, error: "" }),
         (err: unknown) => { if (!isAborted(err) && !stop.signal.aborted) out.value = { ...out.peek(), error: explain(err).text }; },
       );
     };

@@ -47,7 +47,7 @@ export function Importance({ model, view, pick }: { model: Model; view: View; pi
     });
   }, []);
   return (
-    <Plot id="importance" title="Importance" height={320} draw={draw} cursor="pointer" note={() => view.noted(null)}
+    <Plot id="importance" title="Importance" height={320} draw={draw} cursor="pointer" note={() => (asked.value.leftOut ? `of ${asked.value.results} trials with ${view.table.length}=${asked.value.resource}; ${asked.value.leftOut} others are left out` : null)}
       label={() => `How much each parameter matters: ${bars().slice(0, 3).map((b) => `${b.name} ${Math.round(b.share * 100)} %`).join(", ")}.`}
       empty={() => asked.value.error || (asked.value.answer ? (bars().length ? null : "There are too few results yet.") : "Asking…")}
       controls={<Segments label="Method" value={method.value} options={[["forest", "fANOVA"], ["ped", "PED-ANOVA"]]} set={(v) => (method.value = v)} />}
