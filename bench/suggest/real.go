@@ -19,6 +19,9 @@ import (
 	"github.com/vernier-ml/vernier/bench/suggest/report"
 )
 
+// results is the folder of the games that are kept.
+const results = "bench/suggest/results"
+
 // realPage is what is written when the verdict half was played one trial at a time.
 const realPage = "docs/benchmarks-real.md"
 
@@ -64,6 +67,36 @@ func realCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	bySeed(jobs)
+	if !kept {
+		err = o.playInto(ctx, jobs)
+	}
+	all, wrong := play.ReadRecords([]string{o.out})
+	if wrong != nil {
+		return errors.Join(err, wrong)
+	}
+	asked := map[play.Key]bool{}
+	for _, j := range jobs {
+		asked[j.key] = true
+	}
+	records := slices.DeleteFunc(slices.Clone(all), func(r play.Record) bool { return !asked[r.Key] })
+	if len(records) == 0 {
+		return errors.Join(err, fmt.Errorf("none of these games is kept in %s for %s; play them, or name the -version", o.out, o.version))
+	}
+	var page bytes.Buffer
+	fmt.Fprintf(&page, "`suggest` %s, with up to %d seeds.\n\n", o.version, seedsOf(records))
+	if err := errors.Join(err, report.PrintReal(&page, records)); err != nil || !verdict {
+		_, wrong := os.Stdout.Write(page.Bytes())
+		return errors.Join(err, wrong)
+	}
+	seen, err := o.seenVerdicts(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(pageOf(o.regimes[0]), append(verdictHead(seen, o.regimes[0]), page.Bytes()...), 0o644)
+}
+
+// playInto plays what the file of results lacks.
+func (o *options) playInto(ctx context.Context, jobs []job) error {
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 		return err
 	}
@@ -72,21 +105,17 @@ func realCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = store.Close() }() // each result was written when it came
-	asked, seeds := map[play.Key]bool{}, seedsOf(jobs)
-	for _, j := range jobs {
-		asked[j.key] = true
+	return o.play(ctx, store, jobs)
+}
+
+// seenVerdicts are the records by which the verdict half was seen under any regime: the
+// tasks are the same, and those of one trial at a time came first.
+func (o *options) seenVerdicts(here []play.Record) ([]play.Record, error) {
+	if o.regimes[0] == play.Sequential {
+		return here, nil
 	}
-	if !kept {
-		err = o.play(ctx, store, jobs)
-	}
-	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
-	var page bytes.Buffer
-	fmt.Fprintf(&page, "%d seeds, `suggest` %s, peers %s.\n\n", seeds, o.version, strings.Join(o.peers, ", "))
-	if err := errors.Join(err, report.PrintReal(&page, records)); err != nil || !verdict {
-		_, wrong := os.Stdout.Write(page.Bytes())
-		return errors.Join(err, wrong)
-	}
-	return os.WriteFile(pageOf(o.regimes[0]), append(verdictHead(store.Records(), o.regimes[0]), page.Bytes()...), 0o644)
+	first, err := play.ReadRecords([]string{filepath.Join(results, "verdict.jsonl")})
+	return append(first, here...), err
 }
 
 // completeReal fills in what the flags leave open.
@@ -106,7 +135,7 @@ func (o *options) completeReal(verdict bool) (err error) {
 		half += suffixOf(o.regimes[0])
 	}
 	if o.out == "" {
-		o.out = filepath.Join("bench", "suggest", "results", half+".jsonl")
+		o.out = filepath.Join(results, half+".jsonl")
 	}
 	if o.budget == 0 && !slices.Contains(o.suites, problem.LiveCurves) { // which has its own
 		o.budget = 60
@@ -120,10 +149,10 @@ func (o *options) completeReal(verdict bool) (err error) {
 	return err
 }
 
-func seedsOf(jobs []job) int {
+func seedsOf(records []play.Record) int {
 	seeds := map[uint64]bool{}
-	for _, j := range jobs {
-		seeds[j.key.Seed] = true
+	for _, r := range records {
+		seeds[r.Seed] = true
 	}
 	return len(seeds)
 }

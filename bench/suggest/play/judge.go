@@ -18,8 +18,9 @@ type judge struct {
 	path    Path
 	front   [][]float64
 
-	truths  map[int]float64 // of trials that are noisy, by number
-	visited Path
+	truths      map[int]float64 // of trials that are noisy, by number
+	visited     Path
+	recommended bool // by the player, and from then on by no other
 }
 
 func newJudge(p *problem.Problem) *judge {
@@ -55,7 +56,7 @@ func (j *judge) see(c Candidate, o problem.Outcome) {
 			j.visited = append(j.visited, [2]float64{float64(j.seen), truth})
 		}
 	}
-	if o.Values[0] < j.best {
+	if o.Values[0] < j.best && !j.recommended {
 		j.best = o.Values[0]
 		j.path = append(j.path, [2]float64{float64(j.seen), truth})
 	}
@@ -63,6 +64,7 @@ func (j *judge) see(c Candidate, o problem.Outcome) {
 
 // recommend notes that the player holds the point of a noisy trial for the best one.
 func (j *judge) recommend(number int) {
+	j.recommended = true
 	truth, ok := j.truths[number]
 	if n := len(j.path); ok && (n == 0 || j.path[n-1][1] != truth) {
 		j.path = append(j.path, [2]float64{float64(j.seen), truth})

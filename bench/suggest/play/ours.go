@@ -34,17 +34,18 @@ type Ours struct {
 // repeats behind a method lets it try points again.
 const repeats = "+repeats"
 
-// NewOurs understands a name, with settings, and a stopping rule with its own, or
-// "repeats", if you like: tpe:n_EI_candidates=48,gamma=0.2+asha:r_max=27.
+// NewOurs understands a name, with settings, a stopping rule with its own, and "repeats"
+// last, if you like: tpe:n_EI_candidates=48,gamma=0.2+asha:r_max=27+repeats.
 func NewOurs(method string) (*Ours, error) {
 	o := &Ours{}
 	method, o.Repeats = strings.CutSuffix(method, repeats)
 	if i := strings.LastIndex(method, "+"); i >= 0 {
-		name, settings, err := named(method[i+1:])
-		if err != nil {
-			return nil, err
-		}
+		name, _, _ := strings.Cut(method[i+1:], ":")
 		if r, ok := stop.Get(name); ok {
+			_, settings, err := named(method[i+1:])
+			if err != nil {
+				return nil, err
+			}
 			if o.Stopper, err = r.New(settings); err != nil {
 				return nil, fmt.Errorf("stopping rule %s: %w", r.Name, err)
 			}

@@ -88,25 +88,34 @@ func OpenStore(name string) (*Store, error) {
 	if name == "" {
 		return s, nil
 	}
-	data, err := os.ReadFile(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	data, whole, err := s.read(name)
+	if err != nil {
 		return nil, err
 	}
-	whole := data[:bytes.LastIndexByte(data, '\n')+1]
-	for line := range bytes.Lines(whole) {
-		var r Record
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("results %s: %w; remove the line %.80s", name, err, line)
-		}
-		s.note(r)
-	}
-	if len(whole) < len(data) {
-		if err := os.Truncate(name, int64(len(whole))); err != nil {
+	if whole < len(data) {
+		if err := os.Truncate(name, int64(whole)); err != nil {
 			return nil, err
 		}
 	}
 	s.file, err = os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	return s, err
+}
+
+// read notes the records of a file, and says how much of it is whole lines.
+func (s *Store) read(name string) (data []byte, whole int, err error) {
+	data, err = os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	whole = bytes.LastIndexByte(data, '\n') + 1
+	for line := range bytes.Lines(data[:whole]) {
+		var r Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, 0, fmt.Errorf("results %s: %w; remove the line %.80s", name, err, line)
+		}
+		s.note(r)
+	}
+	return data, whole, nil
 }
 
 func (s *Store) note(r Record) {
@@ -152,19 +161,18 @@ func (s *Store) Close() error {
 	return s.file.Close()
 }
 
-// ReadRecords reads several files.
+// ReadRecords reads several files, which stay as they are.
 func ReadRecords(names []string) ([]Record, error) {
 	var out []Record
 	for _, name := range names {
 		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there are no results in %s: %w", name, err)
 		}
-		s, err := OpenStore(name)
-		if err != nil {
+		s := &Store{have: map[Key]bool{}}
+		if _, _, err := s.read(name); err != nil {
 			return nil, err
 		}
-		out = append(out, s.Records()...)
-		_ = s.Close()
+		out = append(out, s.all...)
 	}
 	return out, nil
 }

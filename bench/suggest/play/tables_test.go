@@ -120,13 +120,19 @@ func TestAPlayerWithRepeatsRecommendsItself(t *testing.T) {
 		a, err := grid(space, settings)
 		return faithful{a}, err
 	}
-	run := Run{Problem: p, Regime: regime(t, Sequential), Seed: 3, Budget: 6}
+	batches := Regime{Name: "batches", Parallel: 2, Batch: true}
+	run := Run{Problem: p, Regime: batches, Seed: 3, Budget: 6}
 	if run.Evaluate, err = tables.Evaluator(p, 3); err != nil {
 		t.Fatal(err)
 	}
 	played, err := Play(t.Context(), ours, run)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range played.Path {
+		if s[0] > 2 { // after the first batch
+			t.Errorf("the path goes on to %v; want the first recommendation alone", s)
+		}
 	}
 	if first := played.Path.After(1); first == 0.25 || played.Path.After(6) != first {
 		t.Errorf("the recommendation is %v, then %v; want the first point", first, played.Path.After(6))

@@ -17,9 +17,9 @@ const repeating = "+repeats"
 
 // noiseGame is one noisy task under one seed: of a method without repeats its path, whose
 // recommendation is the point with the best value, and the best point that it tried; and
-// the path of the same method with repeats, which recommends by its model.
+// the same of the method with repeats, which recommends by its model.
 type noiseGame struct {
-	plain, visited, again play.Path
+	plain, visited, again, againVisited play.Path
 }
 
 // noiseSection shows how much better the point is that a method with repeats recommends
@@ -38,11 +38,15 @@ func noiseSection(p *page, records []play.Record) {
 			var plain, visited []float64
 			gains := map[string][]float64{}
 			for _, name := range slices.Sorted(maps.Keys(tasks)) {
-				points, best, again := noisePoints(tasks[name], float64(at))
-				plain, visited = append(plain, points), append(visited, best)
-				gains[name] = []float64{again - points}
+				if points, best, again, ok := noisePoints(tasks[name], float64(at)); ok {
+					plain, visited = append(plain, points), append(visited, best)
+					gains[name] = []float64{again - points}
+				}
 			}
 			low, high, gain := gonum.Mean(plain, nil), gonum.Mean(visited, nil), overFamilies(gains)
+			if len(gains) < 2 || !(high > low) {
+				continue // there is no interval, or nothing to be gained
+			}
 			rows = append(rows, []string{
 				fmt.Sprint(at), fmt.Sprintf("%.1f", low), fmt.Sprintf("%.1f", high), fmt.Sprintf("%.1f", low+gain.mean),
 				fmt.Sprintf("%+.1f (%+.1f to %+.1f)", gain.mean, gain.low, gain.high), fmt.Sprintf("%.0f %%", 100*gain.mean/(high-low)),
@@ -78,13 +82,13 @@ func noiseGames(records []play.Record, method string) map[string][]noiseGame {
 		if g := games[r.Problem][r.Seed]; r.Method == method {
 			g.plain, g.visited = r.Path, r.Visited
 		} else {
-			g.again = r.Path
+			g.again, g.againVisited = r.Path, r.Visited
 		}
 	}
 	out := map[string][]noiseGame{}
 	for name, of := range games {
 		for _, seed := range slices.Sorted(maps.Keys(of)) {
-			if g := *of[seed]; g.plain != nil && g.visited != nil && g.again != nil {
+			if g := *of[seed]; g.plain != nil && g.visited != nil && g.again != nil && g.againVisited != nil {
 				out[name] = append(out[name], g)
 			}
 		}
@@ -92,16 +96,15 @@ func noiseGames(records []play.Record, method string) map[string][]noiseGame {
 	return out
 }
 
-// noisePoints are the means of a task's games after some trials, in points.
-func noisePoints(games []noiseGame, at float64) (plain, visited, again float64) {
+// noisePoints are the means of a task's games after some trials, in points; ok is false
+// where no game found anything better than first points are.
+func noisePoints(games []noiseGame, at float64) (plain, visited, again float64, ok bool) {
 	var first []float64
 	best := math.Inf(1)
 	for _, g := range games {
 		first = append(first, g.visited[0][1])
-		for _, path := range []play.Path{g.visited, g.again} {
-			for _, s := range path {
-				best = math.Min(best, s[1])
-			}
+		for _, path := range []play.Path{g.visited, g.againVisited} {
+			best = math.Min(best, path.After(math.Inf(1)))
 		}
 	}
 	zero := median(first)
@@ -111,7 +114,7 @@ func noisePoints(games []noiseGame, at float64) (plain, visited, again float64) 
 		visited += points(g.visited.After(at))
 		again += points(g.again.After(at))
 	}
-	return plain, visited, again
+	return plain, visited, again, zero > best
 }
 
 func median(of []float64) float64 {

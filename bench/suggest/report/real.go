@@ -39,7 +39,7 @@ func PrintReal(out io.Writer, records []play.Record) error {
 		}
 	}
 	for _, m := range slices.Sorted(maps.Keys(broken)) {
-		p.line("`%s` broke off in %d games, which count for no method: %s\n", m, broken[m], why[m])
+		p.line("`%s` broke off in %d games, which do not count for it: %s\n", m, broken[m], why[m])
 	}
 	regimes := map[string][]play.Record{}
 	for _, r := range records {
@@ -82,28 +82,18 @@ type realGame struct {
 
 func realSection(p *page, title string, records []play.Record, tasks map[string]*problem.Problem) {
 	methods, games := realGames(records, tasks)
-	if len(games) == 0 {
+	if len(methods) == 0 {
 		return
 	}
-	p.line("#### %s\n\n%d games of %d families. Mean rank by the loss of the recommended point:\n", title, len(games), familiesOf(games))
-	unit := "trials"
-	if records[0].Suite == problem.LiveCurves {
-		unit = "full trainings"
-	}
-	head, rows := append([]string{unit}, methods...), [][]string{}
+	p.line("#### %s\n", title)
 	times := realTimes(records)
-	for _, at := range times {
-		cells := []string{fmt.Sprint(at)}
-		for _, r := range meanRanks(games, len(methods), float64(at)) {
-			cells = append(cells, fmt.Sprintf("%.2f", r))
-		}
-		rows = append(rows, cells)
+	if len(games) > 0 {
+		rankTable(p, methods, games, times, records[0].Suite == problem.LiveCurves)
 	}
-	p.table(head, rows)
 	if !slices.Contains(methods, reference) {
 		return
 	}
-	rows = nil
+	var rows [][]string
 	for _, m := range methods {
 		if m == reference {
 			continue
@@ -123,6 +113,24 @@ func realSection(p *page, title string, records []play.Record, tasks map[string]
 	}
 	p.line("`%s` against each, in all games that both have played, with 95 %% intervals whose unit is the family: games won (half a game where equal), and how many trials it takes to the loss that both reach, as a multiple of the other's.\n", reference)
 	p.table([]string{"against", "after", "games", "won", "trials", ""}, rows)
+}
+
+// rankTable shows the mean ranks of the methods in the games that all of them have played.
+func rankTable(p *page, methods []string, games []realGame, times []int, curves bool) {
+	p.line("%d games of %d families. Mean rank by the loss of the recommended point:\n", len(games), familiesOf(games))
+	unit := "trials"
+	if curves {
+		unit = "full trainings"
+	}
+	var rows [][]string
+	for _, at := range times {
+		cells := []string{fmt.Sprint(at)}
+		for _, r := range meanRanks(games, len(methods), float64(at)) {
+			cells = append(cells, fmt.Sprintf("%.2f", r))
+		}
+		rows = append(rows, cells)
+	}
+	p.table(append([]string{unit}, methods...), rows)
 }
 
 // thirdSection compares what methods have for a third of the cost of all full trainings
