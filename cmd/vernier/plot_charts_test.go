@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/cmd/vernier/plot"
@@ -81,6 +82,7 @@ func TestChartsCompareTrialsOfOneResource(t *testing.T) {
 	for i, trial := range v.Trials {
 		resource := []string{"3", "3", "3", "27"}[i%4]
 		trial.Object.Annotations = map[string]string{v1beta1.AnnotationResource: resource}
+		trial.Object.Status.Conditions[1].Status = corev1.ConditionTrue
 		trial.Object.Spec.ParameterAssignments = append(trial.Object.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "epochs", Value: resource})
 	}
 	for name, test := range map[string]struct {
@@ -102,6 +104,10 @@ func TestChartsCompareTrialsOfOneResource(t *testing.T) {
 			if name == "parallel" {
 				drawn += 1 - len(s.X) // a line
 			}
+		}
+		params := map[string]int{"slice": len(made), "parallel": len(made[0].X.Ticks) - 1, "importance": len(made[0].Bars) - 1}[name]
+		if params != 1 {
+			t.Errorf("%s: %d parameters, want lr only", name, params)
 		}
 		if diff := cmp.Diff(test.note, made[0].Note); diff != "" || drawn != test.trials {
 			t.Errorf("%s: %d trials are drawn, want %d; its note (-want +got):\n%s", name, drawn, test.trials, diff)
