@@ -3,18 +3,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	"github.com/vernier-ml/vernier/cmd/vernier/script"
 )
 
 // newEditCommand makes the command that changes what may change of an experiment.
@@ -100,17 +101,42 @@ func edit(ctx context.Context, name string, spec map[string]any, s streams, open
 	return nil
 }
 
-var invalidValue = regexp.MustCompile(`: Invalid value: [^:]*:`)
+// budgetFlags are the flags of edit by the fields that they set.
+var budgetFlags = map[string]string{
+	"maxTrialCount": "--max-trials", "parallelTrialCount": "--parallel", "maxFailedTrialCount": "--max-failed",
+	"maxDuration": "--max-duration", "maxTrialDuration": "--max-trial-duration", "maxGPUHours": "--max-gpu-hours",
+}
 
 // refusedEdit says in flags why nothing of an experiment was changed.
 func refusedEdit(name string, err error) error {
-	_, text, refused := strings.Cut(err.Error(), " is invalid: ")
-	if !refused {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
 		return fmt.Errorf("edit experiment %s: %w", name, err)
 	}
-	made := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{script.Annotation: name}}}
-	text = script.InFlags(made, invalidValue.ReplaceAllString(text, ":"))
-	return &exitError{exitCode(err), fmt.Errorf("experiment %s was not changed: %s", name, text)}
+	var flags, faults []string
+	for budget, flag := range budgetFlags {
+		flags = append(flags, "spec."+budget+" in body", "it", "spec."+budget, flag, budget, flag)
+	}
+	inFlags := strings.NewReplacer(flags...)
+	for _, c := range status.Status().Details.Causes {
+		flag, budget := budgetFlags[strings.TrimPrefix(c.Field, "spec.")]
+		value, invalid := strings.CutPrefix(c.Message, field.ErrorTypeInvalid.String()+": ")
+		switch text := inFlags.Replace(value); {
+		case c.Field == "<nil>": // that the API server checked no more
+		case c.Field == "spec" && invalid: // several budgets together
+			faults = append(faults, text)
+		case budget && invalid: // it begins with the value
+			faults = append(faults, flag+" "+text)
+		case budget:
+			faults = append(faults, flag+": "+text)
+		default:
+			faults = append(faults, c.Field+": "+inFlags.Replace(c.Message))
+		}
+	}
+	if len(faults) == 0 {
+		return fmt.Errorf("edit experiment %s: %w", name, err)
+	}
+	return &exitError{exitCode(err), fmt.Errorf("experiment %s was not changed: %s", name, strings.Join(faults, "; "))}
 }
 
 func newDeleteCommand(open opener) *cobra.Command {

@@ -54,15 +54,28 @@ func TestEditChangesGPUHours(t *testing.T) {
 }
 
 func TestARefusedEditSpeaksInFlags(t *testing.T) {
-	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "Experiment"}, "charlm", field.ErrorList{
-		field.Invalid(field.NewPath("spec", "maxTrialCount"), 4, "the experiment has ended with all of its 4 trials: raise maxTrialCount above that to go on")})
+	spec := field.NewPath("spec")
+	refused := func(causes ...*field.Error) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Experiment"}, "charlm", causes)
+	}
 	for name, tc := range map[string]struct {
 		err  error
 		code int
 		want string
 	}{
-		"the API server refuses it": {refused, exitInvalid, "experiment charlm was not changed: --max-trials: the experiment has ended with all of its 4 trials: raise --max-trials above that to go on"},
-		"it is not reached":         {errors.New("no route"), exitFailure, "edit experiment charlm: no route"},
+		"a budget": {refused(field.Invalid(spec.Child("maxFailedTrialCount"), 3, "11 trials have failed: raise maxFailedTrialCount above that to go on")), exitInvalid,
+			"experiment charlm was not changed: --max-failed 3: 11 trials have failed: raise --max-failed above that to go on"},
+		"several, by the API server": {refused(
+			field.Invalid(spec.Child("maxTrialCount"), 0, "spec.maxTrialCount in body should be greater than or equal to 1"),
+			field.Invalid(spec, field.OmitValueType{}, "parallelTrialCount must not be above maxTrialCount"),
+			field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid")), exitInvalid,
+			"experiment charlm was not changed: --max-trials 0: it should be greater than or equal to 1; --parallel must not be above --max-trials"},
+		"an ended one": {refused(field.Forbidden(spec.Child("maxTrialCount"), "the experiment has failed and cannot go on")), exitInvalid,
+			"experiment charlm was not changed: --max-trials: Forbidden: the experiment has failed and cannot go on"},
+		"another field, with a colon in its value": {refused(field.Invalid(spec.Child("trialTemplate"), "a: b", "use a c: d")), exitInvalid,
+			`experiment charlm was not changed: spec.trialTemplate: Invalid value: "a: b": use a c: d`},
+		"it is not there":   {apierrors.NewNotFound(schema.GroupResource{Resource: "experiments"}, "charlm"), exitNotFound, `edit experiment charlm: experiments "charlm" not found`},
+		"it is not reached": {errors.New("no route"), exitFailure, "edit experiment charlm: no route"},
 	} {
 		err := refusedEdit("charlm", tc.err)
 		if diff := cmp.Diff(tc.want, err.Error()); diff != "" || exitCode(err) != tc.code {

@@ -79,6 +79,24 @@ func TestCtrlC(t *testing.T) {
 }
 
 // A trial that was being made when the limit was lowered may finish too.
+// The API server refuses a limit that an experiment that has ended is at already.
+func TestStopLeavesAnEndedExperimentAlone(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := anExperiment()
+	e.Spec.MaxTrialCount = ptr.To[int32](40)
+	e.MarkFailed(v1beta1.ReasonExperimentFailed, v1beta1.MessageMaxFailed, metav1.Now())
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e).Build()
+	if err := stopGrowing(t.Context(), c, client.ObjectKeyFromObject(e)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil || *e.Spec.MaxTrialCount != 40 {
+		t.Errorf("maxTrialCount %d, %v", *e.Spec.MaxTrialCount, err)
+	}
+}
+
 func TestCtrlCCountsATrialThatIsBeingMade(t *testing.T) {
 	scheme, err := newScheme()
 	if err != nil {

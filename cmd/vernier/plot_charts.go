@@ -52,8 +52,9 @@ func levels(trials []trialView, by func([]float64) (float64, []int)) (level floa
 	return by(resources)
 }
 
-// compared leaves those that can be compared, and says what is left out.
-func compared(v experimentView, trials []trialView, by func([]float64) (float64, []int)) (kept []trialView, note string) {
+// compared leaves those that can be compared, and says what is left out. fixed is the
+// parameter that is the same in all of them then, as it is the resource.
+func compared(v experimentView, trials []trialView, by func([]float64) (float64, []int)) (kept []trialView, fixed, note string) {
 	level, sides := levels(trials, by)
 	for i, t := range trials {
 		if sides[i] == 0 {
@@ -62,15 +63,14 @@ func compared(v experimentView, trials []trialView, by func([]float64) (float64,
 	}
 	left, a := len(trials)-len(kept), v.Experiment.Spec.Algorithm
 	if left == 0 || a == nil {
-		return kept, ""
+		return kept, "", ""
 	}
-	name := "resource"
 	for _, s := range a.AlgorithmSettings {
 		if s.Name == "resource_name" {
-			name = s.Value
+			fixed = s.Value
 		}
 	}
-	return kept, fmt.Sprintf("of %s with %s=%g; %d others are left out", countOfTrials(len(kept)), name, level, left)
+	return kept, fixed, fmt.Sprintf("of %s with %s=%g; %d others are left out", countOfTrials(len(kept)), cmp.Or(fixed, "resource"), level, left)
 }
 
 func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentView) ([]plot.Chart, error) {
@@ -210,9 +210,12 @@ func sliceCharts(_ context.Context, o *plotOptions, _ *session, v experimentView
 	if err != nil {
 		return nil, err
 	}
-	trials, note := compared(v, trials, analysis.Level)
+	trials, fixed, note := compared(v, trials, analysis.Level)
 	var charts []plot.Chart
 	for _, p := range v.Experiment.Spec.Parameters {
+		if p.Name == fixed {
+			continue
+		}
 		all := plot.Series{Name: "trial", Shape: plot.Points}
 		best := plot.Series{Name: "best", Shape: plot.Stars}
 		for i, t := range trials {
@@ -237,8 +240,8 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	if err != nil {
 		return nil, err
 	}
-	trials, note := compared(v, trials, analysis.Level)
-	params := v.Experiment.Spec.Parameters
+	trials, fixed, note := compared(v, trials, analysis.Level)
+	params := slices.DeleteFunc(slices.Clone(v.Experiment.Spec.Parameters), func(p v1beta1.ParameterSpec) bool { return p.Name == fixed })
 	chart := plot.Chart{
 		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric), Note: note,
 		Y: plot.Axis{Label: "share of the range"},
@@ -309,7 +312,7 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 	}
 	known.Update(trials)
 	results, _, _ := measured(v, metric) // none: there are too few
-	results, note := compared(v, slices.DeleteFunc(results, func(t trialView) bool { return t.State != string(v1beta1.TrialSucceeded) }), analysis.Broadest)
+	_, fixed, note := compared(v, slices.DeleteFunc(results, func(t trialView) bool { return t.State != string(v1beta1.TrialSucceeded) }), analysis.Broadest)
 	chart := plot.Chart{Title: fmt.Sprintf("%s: importance for %s", v.Experiment.Name, metric), Note: note}
 	found, err := analysis.FunctionalANOVA(ctx, known.Analyzed(), at)
 	switch {
@@ -320,7 +323,9 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 		return nil, err
 	}
 	for _, p := range found.Parameters {
-		chart.Bars = append(chart.Bars, plot.Bar{Label: p.Parameter, Share: p.Share})
+		if p.Parameter != fixed {
+			chart.Bars = append(chart.Bars, plot.Bar{Label: p.Parameter, Share: p.Share})
+		}
 	}
 	slices.SortStableFunc(chart.Bars, func(a, b plot.Bar) int { return cmp.Compare(b.Share, a.Share) })
 	chart.Bars = append(chart.Bars, plot.Bar{Label: "several together", Share: found.Interactions})

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/cmd/vernier/plot"
@@ -66,8 +68,33 @@ func TestChartsTellShortTrials(t *testing.T) {
 	if diff := cmp.Diff([]float64{2, 3, 4}, every.X) + cmp.Diff([]float64{0, 1}, short.X) + cmp.Diff([]float64{1, 1, 1, 1, 1}, best.Y); diff != "" || !short.Faint {
 		t.Errorf("whole, short, best so far (-want +got):\n%s", diff)
 	}
-	for name, charts := range map[string]func(context.Context, *plotOptions, *session, experimentView) ([]plot.Chart, error){"slice": sliceCharts, "parallel": parallelCharts} {
-		made, err := charts(t.Context(), &plotOptions{}, nil, v)
+}
+
+// Importance is of the resource that most trials had, the others of the largest with enough.
+func TestChartsCompareTrialsOfOneResource(t *testing.T) {
+	e := anExperiment()
+	e.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "auto", AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: "epochs"}}}
+	e.Spec.Parameters = []v1beta1.ParameterSpec{
+		{Name: "lr", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: v1beta1.FeasibleSpace{Min: "0", Max: "1"}},
+		{Name: "epochs", ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "27"}},
+	}
+	v := aView(e, slices.Repeat([]string{"1", "4", "3", "2"}, 10)...)
+	for i, trial := range v.Trials {
+		resource := []string{"3", "3", "3", "27"}[i%4]
+		trial.Object.Annotations = map[string]string{v1beta1.AnnotationResource: resource}
+		trial.Object.Status.Conditions[1].Status = corev1.ConditionTrue
+		trial.Object.Spec.ParameterAssignments = append(trial.Object.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "epochs", Value: resource})
+	}
+	for name, test := range map[string]struct {
+		charts func(context.Context, *plotOptions, *session, experimentView) ([]plot.Chart, error)
+		trials int
+		note   string
+	}{
+		"slice":      {sliceCharts, 10, "of 10 trials with epochs=27; 30 others are left out"},
+		"parallel":   {parallelCharts, 10, "of 10 trials with epochs=27; 30 others are left out"},
+		"importance": {importanceCharts, 0, "of 30 trials with epochs=3; 10 others are left out"},
+	} {
+		made, err := test.charts(t.Context(), &plotOptions{}, nil, v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,8 +105,12 @@ func TestChartsTellShortTrials(t *testing.T) {
 				drawn += 1 - len(s.X) // a line
 			}
 		}
-		if diff := cmp.Diff("of 3 trials with epochs=27; 2 others are left out", made[0].Note); diff != "" || drawn != 3 {
-			t.Errorf("%s: %d trials are drawn, want 3; its note (-want +got):\n%s", name, drawn, diff)
+		params := map[string]int{"slice": len(made), "parallel": len(made[0].X.Ticks) - 1, "importance": len(made[0].Bars) - 1}[name]
+		if params != 1 {
+			t.Errorf("%s: %d parameters, want lr only", name, params)
+		}
+		if diff := cmp.Diff(test.note, made[0].Note); diff != "" || drawn != test.trials {
+			t.Errorf("%s: %d trials are drawn, want %d; its note (-want +got):\n%s", name, drawn, test.trials, diff)
 		}
 	}
 }

@@ -33,6 +33,7 @@ func TestTrialsOfAProgramShareTheGPUs(t *testing.T) {
 			if err := cmd.ParseFlags(tc.args); err != nil {
 				t.Fatal(err)
 			}
+			o.spec.Parallel = o.parallel
 			told := o.shareGPUs(tc.have)
 			if o.spec.GPUs != tc.gpus || o.spec.Parallel != tc.parallel || (told == "") != (tc.told == "") || !strings.Contains(told, tc.told) {
 				t.Errorf("%d GPUs, %d at a time, told %q; want %d, %d, %q", o.spec.GPUs, o.spec.Parallel, told, tc.gpus, tc.parallel, tc.told)

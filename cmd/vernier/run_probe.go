@@ -16,6 +16,7 @@ import (
 	"github.com/vernier-ml/vernier/cmd/vernier/script"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/probe"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 // runProbe shows the flags of a program, what is read of one run of it, and a search
@@ -66,7 +67,11 @@ func (o *scriptOptions) runProbe(ctx context.Context, argv []string, s streams) 
 	if next := o.suggested(report, nil); next != "" {
 		fmt.Fprintf(s.out, "\nA search of it:\n  %s\n", next)
 		if length := o.length(report); length != nil {
-			fmt.Fprintf(s.out, "\nWith most trials short, of which the best go on, in about the same time:\n  %s\n", o.suggested(report, length))
+			sameTime := ""
+			if o.shortTrials(length) == 3*int(o.spec.Trials) {
+				sameTime = ", in about the same time"
+			}
+			fmt.Fprintf(s.out, "\nWith most trials short, of which the best go on%s:\n  %s\n", sameTime, o.suggested(report, length))
 		}
 	}
 	if len(report.Missing) > 0 {
@@ -165,6 +170,15 @@ func (o *scriptOptions) length(report *probe.Report) *v1beta1.ParameterSpec {
 	return nil
 }
 
+// shortTrials is how many trials take as long as those that were asked for when most are
+// short, or more where so few would all be whole.
+func (o *scriptOptions) shortTrials(length *v1beta1.ParameterSpec) int {
+	return max(3*int(o.spec.Trials), study.ShortFrom(&v1beta1.ExperimentSpec{
+		Parameters: []v1beta1.ParameterSpec{*length}, ParallelTrialCount: &o.parallel,
+		Algorithm: &v1beta1.AlgorithmSpec{AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: length.Name}}},
+	}))
+}
+
 // suggested is a command line with the proposed parameters, as far as none were
 // given, and with short trials where a parameter says how long they are.
 func (o *scriptOptions) suggested(report *probe.Report, length *v1beta1.ParameterSpec) string {
@@ -194,7 +208,7 @@ func (o *scriptOptions) suggested(report *probe.Report, length *v1beta1.Paramete
 	}
 	own := []string{"probe", "param", "minimize", "maximize"}
 	if length != nil {
-		words = append(words, "--setting resource_name="+length.Name, fmt.Sprintf("-n %d", 3*o.spec.Trials), "--name "+o.spec.Name+"-short")
+		words = append(words, "--setting resource_name="+length.Name, fmt.Sprintf("-n %d", o.shortTrials(length)), "--name "+o.spec.Name+"-short")
 		own = append(own, "max-trials", "name")
 	}
 	words = append(append(words, givenFlags(o.flags, own)...), o.suggestedObjectives(report)...)

@@ -31,6 +31,7 @@ type scriptOptions struct {
 	objectives objectivesFlag
 	goal       float64
 	spec       script.Spec
+	parallel   int32 // as given; the spec has no more than trials
 	settings   []string
 	env        []string
 	pass       string
@@ -75,7 +76,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.Var(objectiveFlag{&o.objectives, v1beta1.ObjectiveTypeMaximize}, "maximize", "metric to make large; several have commas between them")
 	f.Float64Var(&o.goal, "goal", 0, "end when the first metric has reached this value")
 	f.Int32VarP(&o.spec.Trials, "max-trials", "n", defaultTrials, "how many trials there are in all; a higher number goes on")
-	f.Int32VarP(&o.spec.Parallel, "parallel", "j", int32(max(runtime.NumCPU()/2, 1)), "how many trials run at a time (default: as many as have GPUs, or half of the cores)")
+	f.Int32VarP(&o.parallel, "parallel", "j", int32(max(runtime.NumCPU()/2, 1)), "how many trials run at a time (default: as many as have GPUs, or half of the cores)")
 	f.StringVar(&o.spec.Name, "name", "", "name of the experiment (default: that of the program)")
 	f.StringVar(&o.spec.Algorithm, "algorithm", "auto", "algorithm of the search: see vernier optimize --list")
 	f.StringArrayVar(&o.settings, "setting", nil, "setting of the algorithm, as name=value; may be repeated. resource_name=epochs: the parameter epochs says how long a trial trains, and most trials are to be short")
@@ -241,13 +242,13 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 	if s.Name == "" {
 		s.Name = experimentName(argv)
 	}
-	if s.Trials < 1 || s.Parallel < 1 {
-		return usageErrorf("-n %d -j %d: both must be at least 1", s.Trials, s.Parallel)
+	if s.Trials < 1 || o.parallel < 1 {
+		return usageErrorf("-n %d -j %d: both must be at least 1", s.Trials, o.parallel)
 	}
 	if s.GPUs < 0 {
 		return usageErrorf("--gpus %d: it must be at least 0", s.GPUs)
 	}
-	s.Parallel = min(s.Parallel, s.Trials)
+	s.Parallel = min(o.parallel, s.Trials)
 	s.Objectives = o.objectives
 	if o.flags.Changed("goal") && len(s.Objectives) > 0 {
 		s.Objectives[0].Goal = &o.goal

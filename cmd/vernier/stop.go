@@ -75,7 +75,7 @@ func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName)
 		if err != nil {
 			return err
 		}
-		if len(view.Trials) == known || view.finished() && known >= 0 {
+		if len(view.Trials) == known || view.finished() {
 			return nil
 		}
 		if known < 0 {

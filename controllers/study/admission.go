@@ -78,11 +78,10 @@ func CheckRepeats(spec *v1beta1.ExperimentSpec) *field.Error {
 // DoubtfulBudget says that auto cannot make trials short with so few of them.
 func DoubtfulBudget(spec *v1beta1.ExperimentSpec) (warnings []string) {
 	budget, parallel := int(ptr.Deref(spec.MaxTrialCount, 0)), int(ptr.Deref(spec.ParallelTrialCount, 1))
-	space, _, err := spaceOf(spec)
-	if a := spec.Algorithm; err != nil || budget == 0 || a == nil || a.AlgorithmName != "auto" || !fidelity.Shortens(settingsOf(a.AlgorithmSettings)) {
+	if a := spec.Algorithm; budget == 0 || a == nil || a.AlgorithmName != "auto" || !fidelity.Shortens(settingsOf(a.AlgorithmSettings)) {
 		return nil
 	}
-	least := fidelity.ShortFrom(space, settingsOf(spec.Algorithm.AlgorithmSettings), parallel)
+	least := ShortFrom(spec)
 	if budget >= least {
 		return nil
 	}
@@ -91,6 +90,15 @@ func DoubtfulBudget(spec *v1beta1.ExperimentSpec) (warnings []string) {
 		todo += fmt.Sprintf(", or a parallelTrialCount of %d", fewer)
 	}
 	return []string{fmt.Sprintf("spec.maxTrialCount: %d trials, %d at a time, are too few for short ones, so all will be whole: %s", budget, parallel, todo)}
+}
+
+// ShortFrom is the smallest maxTrialCount with which auto makes trials short; 0: none.
+func ShortFrom(spec *v1beta1.ExperimentSpec) int {
+	space, _, err := spaceOf(spec)
+	if err != nil {
+		return 0
+	}
+	return fidelity.ShortFrom(space, settingsOf(spec.Algorithm.AlgorithmSettings), int(ptr.Deref(spec.ParallelTrialCount, 1)))
 }
 
 // Check constructs the algorithm that spec names and says what is wrong with

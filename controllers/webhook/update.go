@@ -59,7 +59,7 @@ func validateRestart(exp, old *v1beta1.Experiment) field.ErrorList {
 		return field.ErrorList{field.Invalid(specPath().Child("maxGPUHours"), *limit, fmt.Sprintf("the trials have used %s GPU hours: raise maxGPUHours above that to go on", old.Status.GPUHours))}
 	}
 	if m := exp.Spec.MaxTrialCount; (old.CanResume() || old.FailedByTrials()) && m != nil && *m <= old.Status.Trials {
-		return field.ErrorList{field.Invalid(path, *m, fmt.Sprintf("the experiment has ended with all of its %d trials: raise maxTrialCount above that to go on", old.Status.Trials))}
+		return field.ErrorList{field.Invalid(path, *m, fmt.Sprintf("the experiment has %d trials already: raise maxTrialCount above that to go on", old.Status.Trials))}
 	}
 	if old.FailedByTrials() {
 		bad, limit := old.Status.TrialsFailed+old.Status.TrialMetricsUnavailable, exp.Spec.MaxFailedTrialCount

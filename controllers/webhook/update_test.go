@@ -77,7 +77,7 @@ func TestUpdates(t *testing.T) {
 		"GPU hours that are used up with the last trial": {both(ended(v1beta1.LongRunning, max), usedHours(8, "8.01")), raise,
 			[]string{"spec.maxGPUHours: Invalid value: 8: the trials have used 8.01 GPU hours: raise maxGPUHours above that to go on"}},
 		"not enough trials": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(1)) },
-			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has ended with all of its 12 trials: raise maxTrialCount above that to go on"}},
+			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has 12 trials already: raise maxTrialCount above that to go on"}},
 		"failed": {func(e *v1beta1.Experiment) {
 			e.Spec.ResumePolicy = v1beta1.LongRunning
 			e.MarkFailed(v1beta1.ReasonExperimentFailed, "", metav1.Time{})
@@ -86,7 +86,7 @@ func TestUpdates(t *testing.T) {
 		"failed by its trials, and no more may fail": {failedByTrials, limits(20, 3),
 			[]string{"spec.maxFailedTrialCount: Invalid value: 3: 3 trials have failed: raise maxFailedTrialCount above that to go on"}},
 		"failed by its trials, and there is no room for more": {failedByTrials, limits(12, 5),
-			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has ended with all of its 12 trials: raise maxTrialCount above that to go on"}},
+			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has 12 trials already: raise maxTrialCount above that to go on"}},
 		"earlier versions admitted a parameter with two placeholders": {
 			func(e *v1beta1.Experiment) { e.Spec.TrialTemplate.TrialParameters[1].Reference = "lr" }, raise, nil,
 		},

@@ -119,8 +119,17 @@ func TestResultsAreAnalyzed(t *testing.T) {
 		x := float64(i%10) / 10
 		trials = append(trials, tried(exp, 5+i, []string{"0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"}[i%10], []string{"adam", "sgd"}[i/10%2], 10*x))
 	}
+	resourceOf := func(i int) string {
+		switch { // 10 of the last 20 had all of it, with each value of lr
+		case i < 5:
+			return "3"
+		case i >= 25 && i%2 == i/35:
+			return "27"
+		}
+		return "9"
+	}
 	for i, trial := range trials {
-		trial.Annotations = map[string]string{v1beta1.AnnotationResource: []string{"3", "27"}[min(i/5, 1)]}
+		trial.Annotations = map[string]string{v1beta1.AnnotationResource: resourceOf(i)}
 		if err := s.Client.Create(t.Context(), trial.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
@@ -140,15 +149,15 @@ func TestResultsAreAnalyzed(t *testing.T) {
 	if diff := cmp.Diff([]float64{0, 1, 3, 5}, got.GetHistory().GetAt()); diff != "" || got.GetResults() != 44 {
 		t.Errorf("better than all before, of %d results: %s", got.GetResults(), diff)
 	}
-	if got, err = ask(importance); err != nil || got.GetImportance().GetShares()[0] < 0.9 || got.GetResults() != 40 || got.GetResource() != 27 || got.GetLeftOut() != 4 {
-		t.Errorf("importance of 40 results, without 4 of another resource: %v, %v", got, err)
+	if got, err = ask(importance); err != nil || got.GetImportance().GetShares()[0] < 0.9 || got.GetResults() != 30 || got.GetResource() != 9 || got.GetLeftOut() != 14 {
+		t.Errorf("importance of the 30 results of a resource, without 14 of others: %v, %v", got, err)
 	}
 	if got, err = ask(&vernierv1.AnalyzeRequest{Question: &vernierv1.AnalyzeRequest_Distribution_{}}); err != nil || got.GetDistribution().GetAt()[len(got.GetDistribution().GetAt())-1] != 1 {
 		t.Errorf("distribution: %v, %v", got, err)
 	}
 	got, err = ask(&vernierv1.AnalyzeRequest{Question: &vernierv1.AnalyzeRequest_Contour_{Contour: &vernierv1.AnalyzeRequest_Contour{X: "lr", Y: "optimizer", Points: 3}}})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || got.GetResults() != 10 || got.GetResource() != 27 || got.GetLeftOut() != 34 {
+		t.Fatalf("contour of the 10 results of the largest resource, without 34 of others: %v, %v", got, err)
 	}
 	z := got.GetContour().GetZ()
 	if len(z) != 6 || z[0] > z[1] || z[1] > z[2] || got.GetContour().GetY().GetText().GetTexts()[0] != "adam" {

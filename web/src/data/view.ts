@@ -23,8 +23,8 @@ export class View {
   readonly mask: ReadonlySignal<Uint8Array>;
   readonly shown: ReadonlySignal<number>;
   readonly best: ReadonlySignal<number>;
-  /** Which results are compared: side is 0 for them, below it for trials that were shorter. */
-  readonly compared: ReadonlySignal<{ side: Int8Array; note: string | null }>;
+  /** Which results are compared: side is 0 for them, below it for trials that were shorter. of is what a row had of the resource. */
+  readonly compared: ReadonlySignal<{ side: Int8Array; note: string | null; of: (i: number) => number }>;
   /** How good each result is among those: 0 the best, 1 the worst, NaN without a result. */
   readonly rank: ReadonlySignal<Float64Array>;
 
@@ -128,7 +128,7 @@ function compare(table: TrialTable, o: Objective) {
   for (const r of [...counts.keys()].sort((a, b) => a - b)) if (counts.get(r)! >= Math.min(counts.get(level) ?? 0, 8)) level = r;
   if (level >= 0) for (let i = 0; i < side.length; i++) side[i] = Math.sign(of(i) - level);
   const kept = counts.get(level) ?? 0;
-  return { side, note: kept < rows.length ? `of ${kept} trials with ${table.length}=${level}; ${rows.length - kept} others` : null };
+  return { side, of, note: kept < rows.length ? `of ${kept} trials with ${table.length}=${level}; ${rows.length - kept} others` : null };
 }
 
 function ranks(table: TrialTable, o: Objective, side: Int8Array): Float64Array {

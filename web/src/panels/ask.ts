@@ -6,6 +6,7 @@ import { dashboard, explain, isAborted } from "../api/client";
 import type { AnalyzeRequest, AnalyzeResponse } from "../api/gen/vernier/v1/dashboard_pb";
 import { awake } from "../data/awake";
 import { nameOf, type Model } from "../data/experiment";
+import type { TrialTable } from "../data/trials";
 import type { View } from "../data/view";
 
 export interface Asked {
@@ -17,6 +18,9 @@ export interface Asked {
   error: string;
 }
 const every = 5_000;
+
+/** What an answer is of, where it leaves out results of other resources. */
+export const answered = (a: Asked, { length }: TrialTable) => (a.leftOut ? `of ${a.results} trials with ${length}=${a.resource}; ${a.leftOut} others are left out` : null);
 
 export function useAnswer(model: Model, view: View, question: AnalyzeRequest["question"]): ReadonlySignal<Asked> {
   const out = useMemo(() => signal<Asked>({ answer: null, results: 0, resource: 0, leftOut: 0, error: "" }), []);

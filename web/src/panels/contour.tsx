@@ -2,14 +2,14 @@ import { useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Model } from "../data/experiment";
-import { formatValue, isResult } from "../data/trials";
+import { formatValue, State } from "../data/trials";
 import type { View } from "../data/view";
 import { Plot } from "../plot/plot";
 import { robust, scale } from "../plot/scale";
 import type { Size, Surface } from "../plot/surface";
 import { goodness, type Theme } from "../plot/theme";
 import { drawAxes, frame } from "../plot/xy";
-import { useAnswer } from "./ask";
+import { answered, useAnswer } from "./ask";
 import { paramScale, tip } from "./points";
 
 /** The objective over two parameters, as the results near each place have it. */
@@ -49,12 +49,12 @@ export function Contour({ model, view, x, y, controls }: { model: Model; view: V
       }
     }
     drawAxes(g, f, axes.value, t);
-    const a = view.table.params.get(names.value[0]), b = view.table.params.get(names.value[1]), mask = view.mask.value;
+    const a = view.table.params.get(names.value[0]), b = view.table.params.get(names.value[1]), mask = view.mask.value, { leftOut, resource } = asked.value;
     const step = Math.max(1, Math.ceil(view.table.count / 1500));
     g.globalAlpha = 0.55;
     g.fillStyle = t.dark ? "#fff" : "#000";
     for (let i = 0; c?.range && a && b && i < mask.length; i += step) {
-      if (!mask[i] || !isResult(view.table.state[i]) || view.compared.value.side[i]) continue;
+      if (!mask[i] || view.table.state[i] !== State.succeeded || (leftOut && view.compared.value.of(i) !== resource)) continue;
       g.fillRect(f.px(a[i]) - 1, f.py(b[i]) - 1, 2, 2);
     }
     g.globalAlpha = 1;
@@ -68,7 +68,7 @@ export function Contour({ model, view, x, y, controls }: { model: Model; view: V
     tip(g, size, t, at.value.x, at.value.y, [[names.value[0], f.x.text(f.x.invert(fx))], [names.value[1], f.y.text(f.y.invert(fy))], [view.objective.value.metric, formatValue(c.z[j * c.nx + i])]]);
   }, []);
   return (
-    <Plot id="contour" title="Contour" height={320} draw={draw} overlay={overlay} controls={controls} note={() => view.noted(null)}
+    <Plot id="contour" title="Contour" height={320} draw={draw} overlay={overlay} controls={controls} note={() => answered(asked.value, view.table)}
       label={() => `${view.objective.value.metric} over ${x} and ${y}.`}
       pointer={(e, p) => { at.value = e.type === "pointerleave" ? null : p; }}
       empty={() => asked.value.error || (x === y ? "Choose two parameters." : asked.value.answer ? (grid.value?.range ? null : "There are too few results yet.") : "Asking…")}

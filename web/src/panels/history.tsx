@@ -48,7 +48,7 @@ export function History({ view, height }: { view: View; height?: number }) {
         }
       },
       empty: rows.length ? null : "No trial has a result. Each becomes a point here as soon as it reports one.",
-      note: best.length ? `best ${formatValue(best.at(-1)![1])} at trial ${best.at(-1)![0]}${side.some((s) => s < 0) ? "; grey: shorter trials" : ""}` : null,
+      note: best.length ? `best ${formatValue(best.at(-1)![1])} at trial ${best.at(-1)![0]}${rows.some((r) => side[r] < 0) ? "; grey: shorter trials" : ""}` : null,
     };
   });
   return (

@@ -8,7 +8,7 @@ import type { Size, Surface } from "../plot/surface";
 import type { Theme } from "../plot/theme";
 import { clip } from "../plot/xy";
 import { Segments } from "../ui/ui";
-import { useAnswer } from "./ask";
+import { answered, useAnswer } from "./ask";
 
 /** What only several parameters together explain. */
 const together = "(several together)";
@@ -20,7 +20,7 @@ export function Importance({ model, view, pick }: { model: Model; view: View; pi
   const bars = () => {
     const a = asked.value.answer;
     if (a?.case !== "importance") return [];
-    const bars = a.value.parameters.map((name, i) => ({ name, share: a.value.shares[i] })).sort((a, b) => b.share - a.share);
+    const bars = a.value.parameters.map((name, i) => ({ name, share: a.value.shares[i] })).filter((b) => !asked.value.leftOut || b.name !== view.table.length).sort((a, b) => b.share - a.share);
     return a.value.interactions > 0 ? [...bars, { name: together, share: a.value.interactions }] : bars;
   };
   const step = (size: Size, n: number) => Math.min(34, (size.height - 16) / Math.max(1, n));
@@ -47,7 +47,7 @@ export function Importance({ model, view, pick }: { model: Model; view: View; pi
     });
   }, []);
   return (
-    <Plot id="importance" title="Importance" height={320} draw={draw} cursor="pointer" note={() => (asked.value.leftOut ? `of ${asked.value.results} trials with ${view.table.length}=${asked.value.resource}; ${asked.value.leftOut} others are left out` : null)}
+    <Plot id="importance" title="Importance" height={320} draw={draw} cursor="pointer" note={() => answered(asked.value, view.table)}
       label={() => `How much each parameter matters: ${bars().slice(0, 3).map((b) => `${b.name} ${Math.round(b.share * 100)} %`).join(", ")}.`}
       empty={() => asked.value.error || (asked.value.answer ? (bars().length ? null : "There are too few results yet.") : "Asking…")}
       controls={<Segments label="Method" value={method.value} options={[["forest", "fANOVA"], ["ped", "PED-ANOVA"]]} set={(v) => (method.value = v)} />}

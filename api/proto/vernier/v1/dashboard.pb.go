@@ -2358,10 +2358,11 @@ type AnalyzeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many results the answer is made of.
 	Results int32 `protobuf:"varint,1,opt,name=results,proto3" json:"results,omitempty"`
-	// The resource of these, 0: all of it; and how many results of other resources are
-	// left out, as they cannot be compared. History and Pareto are of all results.
+	// The resource of these; 0: all of it.
 	Resource float64 `protobuf:"fixed64,7,opt,name=resource,proto3" json:"resource,omitempty"`
-	LeftOut  int32   `protobuf:"varint,8,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	// How many results of other resources are left out, as they cannot be compared.
+	// History and Pareto are of all results.
+	LeftOut int32 `protobuf:"varint,8,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	// Types that are valid to be assigned to Answer:
 	//
 	//	*AnalyzeResponse_Importance_

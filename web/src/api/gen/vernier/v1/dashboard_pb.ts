@@ -1538,14 +1538,16 @@ export type AnalyzeResponse = Message<"vernier.v1.AnalyzeResponse"> & {
   results: number;
 
   /**
-   * The resource of these, 0: all of it; and how many results of other resources are
-   * left out, as they cannot be compared. History and Pareto are of all results.
+   * The resource of these; 0: all of it.
    *
    * @generated from field: double resource = 7;
    */
   resource: number;
 
   /**
+   * How many results of other resources are left out, as they cannot be compared.
+   * History and Pareto are of all results.
+   *
    * @generated from field: int32 left_out = 8;
    */
   leftOut: number;
