@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -151,25 +150,21 @@ func planned(ctx context.Context, args []string, plan []part, r report.Options) 
 	if o.out == "" {
 		return errors.New("name the file for the results: -out results.jsonl")
 	}
-	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
-		return err
-	}
-	store, err := play.OpenStore(o.out)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = store.Close() }() // each result was written when it came
 	jobs, err := o.games(plan)
 	if err != nil {
 		return err
 	}
-	if err := o.play(ctx, store, jobs); err != nil {
+	if err := o.playInto(ctx, jobs); err != nil {
 		return err
 	}
-	if err := report.Write(store.Records(), r); err != nil {
+	records, err := play.ReadRecords([]string{o.out})
+	if err != nil {
 		return err
 	}
-	fmt.Printf("%d results in %s, the report is in %s\n", len(store.Records()), o.out, r.Page)
+	if err := report.Write(records, r); err != nil {
+		return err
+	}
+	fmt.Printf("%d results in %s, the report is in %s\n", len(records), o.out, r.Page)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -12,6 +13,19 @@ import (
 	"github.com/vernier-ml/vernier/bench/suggest/peer"
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 )
+
+// playInto plays the games that the file of results lacks, and makes it if there is none.
+func (o *options) playInto(ctx context.Context, jobs []job) error {
+	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+		return err
+	}
+	store, err := play.OpenStore(o.out)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // each result was written when it came
+	return o.play(ctx, store, jobs)
+}
 
 // play plays the games that the store lacks, some at a time.
 func (o *options) play(ctx context.Context, store *play.Store, jobs []job) error {

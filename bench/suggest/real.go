@@ -19,8 +19,8 @@ import (
 	"github.com/vernier-ml/vernier/bench/suggest/report"
 )
 
-// results is the folder of the games that are kept.
-const results = "bench/suggest/results"
+// resultsFolder has the games that are kept.
+const resultsFolder = "bench/suggest/results"
 
 // realPage is what is written when the verdict half was played one trial at a time.
 const realPage = "docs/benchmarks-real.md"
@@ -95,26 +95,13 @@ func realCommand(ctx context.Context, args []string) error {
 	return os.WriteFile(pageOf(o.regimes[0]), append(verdictHead(seen, o.regimes[0]), page.Bytes()...), 0o644)
 }
 
-// playInto plays what the file of results lacks.
-func (o *options) playInto(ctx context.Context, jobs []job) error {
-	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
-		return err
-	}
-	store, err := play.OpenStore(o.out)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = store.Close() }() // each result was written when it came
-	return o.play(ctx, store, jobs)
-}
-
 // seenVerdicts are the records by which the verdict half was seen under any regime: the
 // tasks are the same, and those of one trial at a time came first.
 func (o *options) seenVerdicts(here []play.Record) ([]play.Record, error) {
 	if o.regimes[0] == play.Sequential {
 		return here, nil
 	}
-	first, err := play.ReadRecords([]string{filepath.Join(results, "verdict.jsonl")})
+	first, err := play.ReadRecords([]string{filepath.Join(resultsFolder, "verdict.jsonl")})
 	return append(first, here...), err
 }
 
@@ -135,7 +122,7 @@ func (o *options) completeReal(verdict bool) (err error) {
 		half += suffixOf(o.regimes[0])
 	}
 	if o.out == "" {
-		o.out = filepath.Join(results, half+".jsonl")
+		o.out = filepath.Join(resultsFolder, half+".jsonl")
 	}
 	if o.budget == 0 && !slices.Contains(o.suites, problem.LiveCurves) { // which has its own
 		o.budget = 60

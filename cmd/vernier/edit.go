@@ -113,7 +113,7 @@ func refusedEdit(name string, err error) error {
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return fmt.Errorf("edit experiment %s: %w", name, err)
 	}
-	var flags, faults []string
+	var flags, faults []string // what is behind "in body" comes from the schema
 	for budget, flag := range budgetFlags {
 		flags = append(flags, "spec."+budget+" in body", "it", "spec."+budget, flag, budget, flag)
 	}

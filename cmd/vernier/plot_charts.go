@@ -40,9 +40,8 @@ func measured(v experimentView, metric string) (trials []trialView, values []flo
 	return trials, values, nil
 }
 
-// levels says which trials had as much of the resource as those that are compared, less or
-// more, by analysis.Level or analysis.Broadest.
-func levels(trials []trialView, by func([]float64) (float64, []int)) (level float64, sides []int) {
+// levels applies a rule to the resources of trials.
+func levels(trials []trialView, by analysis.Rule) (level float64, sides []int) {
 	resources := make([]float64, len(trials))
 	for i, t := range trials {
 		if t.Object != nil {
@@ -54,7 +53,7 @@ func levels(trials []trialView, by func([]float64) (float64, []int)) (level floa
 
 // compared leaves those that can be compared, and says what is left out. fixed is the
 // parameter that is the same in all of them then, as it is the resource.
-func compared(v experimentView, trials []trialView, by func([]float64) (float64, []int)) (kept []trialView, fixed, note string) {
+func compared(v experimentView, trials []trialView, by analysis.Rule) (kept []trialView, fixed, note string) {
 	level, sides := levels(trials, by)
 	for i, t := range trials {
 		if sides[i] == 0 {

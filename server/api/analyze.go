@@ -105,7 +105,7 @@ func count(known suggest.Study, r *vernierv1.AnalyzeRequest, out *vernierv1.Anal
 		}
 	}
 	out.Results = int32(len(resources))
-	by := analysis.Level
+	var by analysis.Rule = analysis.Level
 	switch r.GetQuestion().(type) {
 	case *vernierv1.AnalyzeRequest_History_, *vernierv1.AnalyzeRequest_Pareto_:
 		return

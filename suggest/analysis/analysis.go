@@ -28,8 +28,13 @@ func results(s suggest.Study) ([]*history.Row, *history.Encoding) {
 	return slices.DeleteFunc(all, func(r *history.Row) bool { return r.State != suggest.Succeeded }), reader.Encoding
 }
 
-// compared are the results that can be compared, by Level or Broadest.
-func compared(s suggest.Study, by func([]float64) (float64, []int)) ([]*history.Row, *history.Encoding) {
+// Rule picks the resource whose results are compared with each other, of results of several
+// resources; one of 0 is all of it. sides has 0 for the results of that resource, -1 for
+// those of less, 1 for those of more.
+type Rule func(resources []float64) (level float64, sides []int)
+
+// compared are the results that can be compared.
+func compared(s suggest.Study, by Rule) ([]*history.Row, *history.Encoding) {
 	all, encoding := results(s)
 	resources := make([]float64, len(all))
 	for i, r := range all {
@@ -45,14 +50,12 @@ func compared(s suggest.Study, by func([]float64) (float64, []int)) ([]*history.
 	return out, encoding
 }
 
-// Level is the resource whose results are compared with each other, of results of several
-// resources: the largest that has enough, or else the one that has most. sides has 0 for
-// its results, -1 for those of less, 1 for those of more. A resource of 0 is all of it.
-// The dashboard has the same rule, in data/view.ts.
+// Level is the Rule of charts: the largest resource that has enough results, or else the one
+// that has most. The dashboard has the same, in data/view.ts.
 func Level(resources []float64) (level float64, sides []int) { return levelOf(resources, leastResults) }
 
-// Broadest is the same of the resource that has most results: what has more are mostly
-// points that did well with that, too much alike to tell which parameter matters.
+// Broadest is the Rule of importance: the resource that has most results. What has more of
+// it are mostly points that did well with that, too much alike to tell which parameter matters.
 func Broadest(resources []float64) (level float64, sides []int) {
 	return levelOf(resources, len(resources))
 }

@@ -53,7 +53,7 @@ func lossesOf(all []*history.Row, objective int) []float64 {
 	return out
 }
 
-func enough(s suggest.Study, objective int, by func([]float64) (float64, []int)) ([]*history.Row, *history.Encoding, error) {
+func enough(s suggest.Study, objective int, by Rule) ([]*history.Row, *history.Encoding, error) {
 	if err := checkObjective(s, objective); err != nil {
 		return nil, nil, err
 	}

@@ -75,17 +75,24 @@ func TestATrialDrawsATrainingOfItsPoint(t *testing.T) {
 	}
 }
 
-func TestTheRecommendedPointIsWorthTheMeanOfItsTrainings(t *testing.T) {
+// playSmallTable plays a game of six trials on the table, as many as it has points.
+func playSmallTable(t *testing.T, method string, r Regime, with func(suggest.Algorithm) suggest.Algorithm) Played {
+	t.Helper()
 	name, sum, p := smallTable(t)
 	tables, err := ReadTables(name, sum)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := NewOurs("grid")
+	ours, err := NewOurs(method)
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := Run{Problem: p, Regime: regime(t, Sequential), Seed: 3, Budget: 6}
+	build := ours.New
+	ours.New = func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+		a, err := build(space, settings)
+		return with(a), err
+	}
+	run := Run{Problem: p, Regime: r, Seed: 3, Budget: 6}
 	if run.Evaluate, err = tables.Evaluator(p, 3); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +100,11 @@ func TestTheRecommendedPointIsWorthTheMeanOfItsTrainings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return played
+}
+
+func TestTheRecommendedPointIsWorthTheMeanOfItsTrainings(t *testing.T) {
+	played := playSmallTable(t, "grid", regime(t, Sequential), func(a suggest.Algorithm) suggest.Algorithm { return a })
 	if diff := cmp.Diff(0.25, played.Path.After(6)); diff != "" {
 		t.Errorf("loss in the end -want +got:\n%s", diff)
 	}
@@ -106,29 +118,8 @@ func (faithful) Recommend(_ context.Context, s suggest.Study) (suggest.Recommend
 }
 
 func TestAPlayerWithRepeatsRecommendsItself(t *testing.T) {
-	name, sum, p := smallTable(t)
-	tables, err := ReadTables(name, sum)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, err := NewOurs("grid+repeats")
-	if err != nil {
-		t.Fatal(err)
-	}
-	grid := ours.New
-	ours.New = func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-		a, err := grid(space, settings)
-		return faithful{a}, err
-	}
 	batches := Regime{Name: "batches", Parallel: 2, Batch: true}
-	run := Run{Problem: p, Regime: batches, Seed: 3, Budget: 6}
-	if run.Evaluate, err = tables.Evaluator(p, 3); err != nil {
-		t.Fatal(err)
-	}
-	played, err := Play(t.Context(), ours, run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	played := playSmallTable(t, "grid+repeats", batches, func(a suggest.Algorithm) suggest.Algorithm { return faithful{a} })
 	for _, s := range played.Path {
 		if s[0] > 2 { // after the first batch
 			t.Errorf("the path goes on to %v; want the first recommendation alone", s)

@@ -20,7 +20,7 @@ func TestNoiseIsMeasuredByWhatIsRecommended(t *testing.T) {
 		noisy("hpobench-car", "auto+repeats", 0, play.Path{{1, 4}, {14, 1}}, [2]float64{1, 4}, [2]float64{14, 1}),
 		noisy("hpobench-kc1", "auto", 0, play.Path{{1, 40}, {30, 20}}, [2]float64{1, 40}, [2]float64{40, 0}),
 		noisy("hpobench-kc1", "auto+repeats", 0, play.Path{{1, 40}, {44, 20}}, [2]float64{1, 40}),
-		noisy("hpobench-kc1", "auto", 1, play.Path{{1, 0}}, [2]float64{1, 0}), // not played with repeats
+		noisy("hpobench-kc1", "auto", 1, play.Path{{1, 0}}, [2]float64{1, 0}),     // not played with repeats
 		noisy("hpobench-segment", "auto", 0, play.Path{{1, 3}}, [2]float64{1, 3}), // nothing was found
 		noisy("hpobench-segment", "auto+repeats", 0, play.Path{{1, 3}}, [2]float64{1, 3}),
 	}
