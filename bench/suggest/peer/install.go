@@ -25,8 +25,9 @@ func requirements(environment string) []string {
 		"hyperopt":   {"hyperopt==0.3.0", "setuptools==80.9.0"},
 		"skopt":      {"scikit-optimize==0.10.2"},
 		"smac":       {"smac==2.4.1"},
-		// The last version with the searchers of MOBSTER and Hyper-Tune, which want autograd.
-		"synetune": {"syne-tune==0.13.0", "autograd==1.7.0", "scipy==1.13.1"},
+		// The last version with the searchers of MOBSTER and Hyper-Tune, which want autograd, and of
+		// BOHB, which wants statsmodels.
+		"synetune": {"syne-tune==0.13.0", "autograd==1.7.0", "scipy==1.13.1", "statsmodels==0.15.0", "pandas==2.3.3"},
 		// Its extra "jax" asks for what no longer works together: these do.
 		"vizier": {
 			"google-vizier==0.1.24", "jax==0.4.35", "jaxlib==0.4.35", "numpy==1.26.4", "scipy==1.14.1", "flax==0.10.2", "optax==0.2.4",

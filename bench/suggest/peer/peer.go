@@ -60,6 +60,7 @@ func All() []Peer {
 		{Name: "smac-forest", Environment: "smac", Suites: numbers, Slow: true},
 		{Name: "smac-gp", Environment: "smac", Suites: numbers, Slow: true, NumbersOnly: true},
 		{Name: "synetune-asha", Environment: "synetune", Suites: curves},
+		{Name: "synetune-bohb", Environment: "synetune", Suites: curves},
 		{Name: "synetune-hypertune", Environment: "synetune", Suites: curves},
 		{Name: "synetune-mobster", Environment: "synetune", Suites: curves},
 		{Name: "vizier-default", Environment: "vizier", Suites: numbers, Slow: true},

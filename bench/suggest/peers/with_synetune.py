@@ -1,14 +1,14 @@
-"""Syne Tune's schedulers: MOBSTER, Hyper-Tune and ASHA, which stop trials."""
+"""Syne Tune's schedulers: MOBSTER, Hyper-Tune, BOHB and ASHA, which stop trials."""
 
 import datetime
 import logging
 
 from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import choice, finrange, lograndint, loguniform, ordinal, randint, uniform
-from syne_tune.optimizer.baselines import ASHA, MOBSTER, HyperTune
+from syne_tune.optimizer.baselines import ASHA, BOHB, MOBSTER, HyperTune
 from syne_tune.optimizer.scheduler import SchedulerDecision
 
-from params import active, count, is_log
+from params import active, count, is_log, value
 
 logging.disable(logging.CRITICAL)
 
@@ -16,10 +16,13 @@ logging.disable(logging.CRITICAL)
 class Player:
     def __init__(self, game, variant):
         self.parameters = game.parameters
-        kind = {"mobster": MOBSTER, "hypertune": HyperTune, "asha": ASHA}[variant]
-        kwargs = {} if variant == "asha" else {"search_options": {"debug_log": False}}
+        kind = {"mobster": MOBSTER, "hypertune": HyperTune, "bohb": BOHB, "asha": ASHA}[variant]
+        kwargs = {} if kind in (ASHA, BOHB) else {"search_options": {"debug_log": False}}
+        # BOHB's searcher has no logarithms, and its integers leave their range: it
+        # gets numbers between 0 and 1, as BOHB's paper has them.
+        self.units = {p["name"] for p in game.parameters if kind is BOHB and p["type"] != "categorical"}
         self.scheduler = kind(
-            {p["name"]: self.dimension(p) for p in game.parameters}, metric="loss", mode="min",
+            {p["name"]: uniform(0, 1) if p["name"] in self.units else self.dimension(p) for p in game.parameters}, metric="loss", mode="min",
             resource_attr="step", max_t=game.steps, random_seed=game.seed % 2**31, **kwargs)
         self.running, self.number, self.last = {}, 0, {}
 
@@ -45,7 +48,9 @@ class Player:
         suggestion = self.scheduler.suggest(number)
         trial = self.running[number] = Trial(number, suggestion.config, datetime.datetime.now())
         self.scheduler.on_trial_add(trial)
-        return number, active(self.parameters, dict(suggestion.config))
+        params = {p["name"]: suggestion.config[p["name"]] for p in self.parameters}
+        params.update((p["name"], value(p, params[p["name"]])) for p in self.parameters if p["name"] in self.units)
+        return number, active(self.parameters, params)
 
     def report(self, number, step, value):
         trial = self.running[number]

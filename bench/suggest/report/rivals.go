@@ -18,5 +18,6 @@ func rivals(method string) []string {
 		"mobster":              {"synetune-mobster", "synetune-hypertune", "optuna-tpe+asha"},
 		"hyperband":            {"optuna-tpe+hyperband"},
 		"dehb":                 {"dehb-default"},
+		"bohb":                 {"synetune-bohb", "optuna-tpe+hyperband"},
 	}[method]
 }
