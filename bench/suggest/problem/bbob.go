@@ -44,7 +44,14 @@ func bbobProblems() []*Problem {
 }
 
 func bbobProblem(f bbobFunction, n int) *Problem {
-	stream := rng.New(0, "problem", n, "bbob "+f.name)
+	draw := func(stream *rng.Stream) *Problem { return bbobDrawn(f, n, stream) }
+	p := draw(rng.New(0, "problem", n, "bbob "+f.name))
+	p.drawn = draw
+	return p
+}
+
+// bbobDrawn draws the place of the optimum, in the central 80 % of the box, and the rotations.
+func bbobDrawn(f bbobFunction, n int, stream *rng.Stream) *Problem {
 	b := &bbob{n: n, optimum: make([]float64, n)}
 	for i := range b.optimum {
 		b.optimum[i] = 8*stream.Float64() - 4

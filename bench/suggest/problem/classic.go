@@ -17,7 +17,11 @@ import (
 func continuousProblems() []*Problem {
 	var out []*Problem
 	for _, r := range classics() {
-		out = append(out, r.problem(Continuous))
+		p := r.problem(Continuous)
+		if r.solution != nil {
+			p.drawn = r.placed
+		}
+		out = append(out, p)
 	}
 	out = append(out, braninProblem(Continuous))
 	return append(out, bbobProblems()...)
@@ -72,6 +76,19 @@ func moved(f func([]float64) float64, shift []float64) func([]float64) float64 {
 		}
 		return f(z)
 	}
+}
+
+// placed is the problem with its optimum at a random place in the central 80 % of the box.
+// The functions are defined beyond it.
+func (r real) placed(stream *rng.Stream) *Problem {
+	shift := make([]float64, r.n)
+	solution := make([]float64, r.n)
+	for i := range solution {
+		solution[i] = r.low + (r.high-r.low)*(0.1+0.8*stream.Float64())
+		shift[i] = solution[i] - r.solution[i]
+	}
+	r.f, r.solution = moved(r.f, shift), solution
+	return r.problem(Continuous)
 }
 
 // drawnShift is a fixed point whose coordinates are uniform in [-size, size].

@@ -126,7 +126,7 @@ func quantised(name string, p *Problem, levels int, width float64) *Problem {
 	q.Name, q.Family = name, name
 	q.Optimum = step * math.Ceil(p.Optimum/step)
 	q.Truth = single(func(point suggest.Point) float64 {
-		return step * math.Ceil(f(point).Values[0]/step)
+		return step * math.Ceil(f(point).Values[0]/step-1e-9) // the optimum is there to rounding
 	})
 	return &q
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
 // noisyProblems are the suite S3: functions of S1 with normal noise of a fifth of
@@ -33,6 +34,9 @@ func noisy(p *Problem, percent int) *Problem {
 	q.Name, q.Family, q.Suite = fmt.Sprintf("noisy%d-%s", percent, p.Name), "noisy-"+p.Family, Noisy
 	sigma := sync.OnceValue(func() float64 { return float64(percent) / 100 * randomIQR(p) })
 	q.Noise = func(suggest.Point, float64) float64 { return sigma() }
+	if p.drawn != nil {
+		q.drawn = func(stream *rng.Stream) *Problem { return noisy(p.drawn(stream), percent) }
+	}
 	return &q
 }
 
@@ -44,6 +48,9 @@ func heteroscedastic(p *Problem) *Problem {
 	scale := sync.OnceValue(func() float64 { return randomIQR(p) })
 	q.Noise = func(_ suggest.Point, truth float64) float64 {
 		return scale() * (0.02 + 0.38*math.Tanh((truth-p.Optimum)/scale()))
+	}
+	if p.drawn != nil {
+		q.drawn = func(stream *rng.Stream) *Problem { return heteroscedastic(p.drawn(stream)) }
 	}
 	return &q
 }

@@ -1,7 +1,8 @@
 // Package problem holds the objectives of the benchmark of suggestion
 // algorithms: each with its search space, its noise-free truth and, where it is
 // known, its optimum. Everything is to be minimised. A problem is a value made
-// from constants and fixed seeds, so that it is the same in each process.
+// from constants and fixed seeds, so that it is the same in each process; a game
+// of a function plays an instance of it, which depends on the seed of the game.
 package problem
 
 import (
@@ -61,6 +62,10 @@ type Problem struct {
 	Table *Table
 	// Verdict: it is of the half by which nothing is chosen; see Real.
 	Verdict bool
+	// drawn is the function with the optimum at another place; nil: it cannot be moved.
+	drawn func(*rng.Stream) *Problem
+	// instance names what was drawn; empty for the problem itself.
+	instance string
 }
 
 // Outcome of one evaluation.

@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -16,11 +17,12 @@ func RandomMedian(p *Problem) float64 {
 	}
 	medians.Lock()
 	defer medians.Unlock()
-	m, ok := medians.known[p.Name]
+	name := cmp.Or(p.instance, p.Name)
+	m, ok := medians.known[name]
 	if !ok {
 		list := randomLosses(p)
 		m = list[min(draws/2, len(list)-1)]
-		medians.known[p.Name] = m
+		medians.known[name] = m
 	}
 	return m
 }

@@ -25,7 +25,7 @@ func TestScores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clip := problem.RandomMedian(found[0])
+	clip := problem.RandomMedian(found[0].Instance(0))
 	b := newBook([]play.Record{
 		record("branin-2", "exact", "v1", 0, optimum),
 		record("branin-2", "half", "v1", 0, (optimum+clip)/2),

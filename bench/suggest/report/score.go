@@ -54,6 +54,7 @@ func (t task) compare(u task) int {
 // game is a record with what it is worth.
 type game struct {
 	play.Record
+	scale scale
 	// score is 100 where the optimum was found and 0 at the median of single
 	// random points or above (the normalised score of bayesmark), and auc its
 	// mean over the budget.
@@ -86,13 +87,12 @@ const floor = 1e-8
 // book holds all games with what they are worth.
 type book struct {
 	games    map[task][]game
-	scales   map[task]scale
 	families map[string]string // of problems
 }
 
 func newBook(records []play.Record) *book {
 	problems := map[string]*problem.Problem{}
-	b := &book{games: map[task][]game{}, scales: map[task]scale{}, families: map[string]string{}}
+	b := &book{games: map[task][]game{}, families: map[string]string{}}
 	for _, p := range problem.All() {
 		problems[p.Name], b.families[p.Name] = p, p.Family
 	}
@@ -105,10 +105,9 @@ func newBook(records []play.Record) *book {
 		byTask[t] = append(byTask[t], r)
 	}
 	for t, list := range byTask {
-		p := problems[t.problem]
-		s := scale{best: p.Optimum, clip: problem.RandomMedian(p)}
-		b.scales[t] = s
 		for _, r := range list {
+			p := problems[t.problem].Instance(r.Seed)
+			s := scale{best: p.Optimum, clip: problem.RandomMedian(p)}
 			b.games[t] = append(b.games[t], s.judge(r))
 		}
 	}
@@ -116,7 +115,7 @@ func newBook(records []play.Record) *book {
 }
 
 func (s scale) judge(r play.Record) game {
-	g := game{Record: r}
+	g := game{Record: r, scale: s}
 	budget := float64(r.Budget)
 	end := r.After(budget)
 	g.score = s.score(end)

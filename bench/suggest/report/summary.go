@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/stat"
 )
 
@@ -250,10 +249,10 @@ func (b *book) anytime(tasks []task, method string) []float64 {
 	out := make([]float64, 101)
 	n := 0.0
 	for _, t := range tasks {
-		var list []play.Record
+		var list []game
 		for _, g := range b.games[t] {
 			if g.Method == method {
-				list = append(list, g.Record)
+				list = append(list, g)
 			}
 		}
 		if len(list) == 0 {
@@ -262,7 +261,7 @@ func (b *book) anytime(tasks []task, method string) []float64 {
 		n++
 		for i := range out {
 			for _, r := range list {
-				out[i] += b.scales[t].score(r.After(float64(r.Budget)*float64(i)/100)) / float64(len(list))
+				out[i] += r.scale.score(r.After(float64(r.Budget)*float64(i)/100)) / float64(len(list))
 			}
 		}
 	}
