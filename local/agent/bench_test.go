@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -23,29 +22,13 @@ import (
 // last exit to the moment that a watcher sees Succeeded; and the status
 // writes of a pod.
 func BenchmarkShortPods(b *testing.B) {
-	if world.missing != "" {
-		b.Fatal(world.missing)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	ns, err := world.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
+	ctx := b.Context()
+	r := newRig(b, func(c *Config) { c.CPU = resource.MustParse("64") })
+	events, err := r.client.CoreV1().Pods(r.namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	root := filepath.Join(b.TempDir(), "root")
-	done := make(chan error, 1)
-	go func() {
-		done <- Run(ctx, Config{
-			REST: world.rest, NodeName: ns.Name, Root: root, ShimBinary: world.shim, CPU: resource.MustParse("64"), GPUs: []string{},
-			CertFile: filepath.Join(world.dir, "server.crt"), KeyFile: filepath.Join(world.dir, "server.key"),
-			ClientCAFile: filepath.Join(world.dir, "ca.crt"), ListenAddress: "127.0.0.1:0",
-		})
-	}()
-	events, err := world.client.CoreV1().Pods(ns.Name).Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := short{b: b, rig: rig{node: ns.Name, namespace: ns.Name}, root: root, bound: map[string]time.Time{}}
+	s := short{b: b, rig: r, bound: map[string]time.Time{}}
 	for range 8 {
 		s.create(ctx)
 	}
@@ -55,20 +38,12 @@ func BenchmarkShortPods(b *testing.B) {
 		}
 	}
 	s.report()
-	cancel()
-	if err := <-done; err != nil {
-		b.Error(err)
-	}
-	if err := StopPods(context.Background(), root); err != nil {
-		b.Error(err)
-	}
 }
 
 // short is what is measured of pods that end at once.
 type short struct {
 	b          *testing.B
-	rig        rig
-	root       string // of the agent
+	rig        *rig
 	made       int
 	bound      map[string]time.Time // by name
 	start, end []time.Duration
@@ -80,7 +55,7 @@ func (s *short) create(ctx context.Context) {
 	pod.Spec.InitContainers = []corev1.Container{shell("init", "exit 0"), sidecar("collector", "trap 'exit 0' TERM; while :; do sleep 0.01; done")}
 	s.made++
 	s.bound[pod.Name] = time.Now()
-	if _, err := world.client.CoreV1().Pods(s.rig.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+	if _, err := s.rig.client.CoreV1().Pods(s.rig.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		s.b.Fatal(err)
 	}
 }
@@ -96,7 +71,7 @@ func (s *short) see(ctx context.Context, event watch.Event) (ended bool) {
 	if pod.Status.Phase != corev1.PodSucceeded {
 		return false
 	}
-	state, err := shim.ReadState(layout{s.root}.shim(pod.UID))
+	state, err := shim.ReadState(layout{s.rig.config.Root}.shim(pod.UID))
 	if err != nil {
 		s.b.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +72,7 @@ func TestPodsThatAreKilledWithoutAnAgentWereDisrupted(t *testing.T) {
 	r.create(r.pod("done", "echo up"))
 	r.awaitPhase("killed", corev1.PodRunning)
 	r.awaitPhase("done", corev1.PodSucceeded)
-	r.stop()
+	r.stop(syscall.SIGKILL)
 	if err := StopPods(t.Context(), r.config.Root); err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +88,7 @@ func TestPodsThatAreKilledWithoutAnAgentWereDisrupted(t *testing.T) {
 
 func TestANodeThatGoesDownEndsItsPods(t *testing.T) {
 	t.Parallel()
-	down := make(chan struct{})
-	r := newRig(t, func(c *Config) { c.Down = down })
+	r := newRig(t, nil)
 	loops := func(word string) string {
 		return "trap 'echo " + word + " at $(date +%s%N); exit 0' TERM; echo up; while :; do sleep 0.02; done"
 	}
@@ -105,12 +105,7 @@ func TestANodeThatGoesDownEndsItsPods(t *testing.T) {
 			})
 		})
 	}
-	close(down)
-	if err := <-r.done; err != nil {
-		t.Fatal(err)
-	}
-	r.cancel()
-	r.cancel = nil
+	r.stop(syscall.SIGTERM)
 	for name, code := range map[string]int32{"trains": 0, "ignores": 137} {
 		got := r.get(name)
 		if got.Status.Phase != corev1.PodFailed || got.Status.Reason != reasonDown || got.Status.Message != messageDown {
@@ -125,7 +120,6 @@ func TestANodeThatGoesDownEndsItsPods(t *testing.T) {
 	}
 	// What came meanwhile waits for the next agent.
 	r.create(r.pod("follows", "echo hello"))
-	r.config.Down = nil
 	r.start()
 	r.awaitPhase("follows", corev1.PodSucceeded)
 	saved, flushed := r.logs("trains", corev1.PodLogOptions{}), r.logs("trains", corev1.PodLogOptions{Container: "collects"})

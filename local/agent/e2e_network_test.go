@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,12 +30,14 @@ import (
 	"github.com/vernier-ml/vernier/local/shim"
 )
 
-// helperEnv makes the test binary behave as a program of a pod.
+// helperEnv makes the test binary behave as a program of a pod, or as an agent.
 const helperEnv = "AGENT_TEST_HELPER"
 
-// runHelper is the main function of the test binary in a pod.
+// runHelper is the main function of the test binary then.
 func runHelper(helper string) error {
 	switch helper {
+	case "agent":
+		return runAgent(os.Stdin)
 	case "serve": // answers each connection to an address with a text
 		l, err := net.Listen("tcp", os.Args[1])
 		if err != nil {
@@ -62,7 +65,7 @@ func runHelper(helper string) error {
 }
 
 // helper is a container that runs a helper of the test binary.
-func helper(t *testing.T, name string, args ...string) corev1.Container {
+func helper(t testing.TB, name string, args ...string) corev1.Container {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -207,7 +210,7 @@ func TestPodsWithNetworksOfTheirOwn(t *testing.T) {
 	}
 
 	// The network outlives the agent; a pod that is made anew is elsewhere.
-	r.stop()
+	r.stop(syscall.SIGKILL)
 	if got := r.ask(one, "zero.job:23456"); got != "0 I am zero" {
 		t.Errorf("without an agent: %q", got)
 	}
@@ -228,7 +231,7 @@ func TestPodsWithNetworksOfTheirOwn(t *testing.T) {
 	eventually(t, "one finds the new zero by name", func() bool { return r.ask(one, "zero.job:23456") == "0 I am zero again" })
 
 	// Nothing is left when the node goes down.
-	r.stop()
+	r.stop(syscall.SIGKILL)
 	if err := StopPods(t.Context(), r.config.Root); err != nil {
 		t.Fatal(err)
 	}

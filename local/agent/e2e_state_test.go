@@ -33,7 +33,7 @@ func TestANewAgentFindsThePodsOfTheOldOne(t *testing.T) {
 	alone := r.awaitPhase("ended-alone", corev1.PodRunning)
 	r.create(r.pod("gone", "sleep 1000"))
 	gone := r.awaitPhase("gone", corev1.PodRunning)
-	r.stop()
+	r.stop(syscall.SIGKILL)
 
 	touch(t, late)
 	dir := layout{r.config.Root}.shim(alone.UID)

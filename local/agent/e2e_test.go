@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
-	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,16 +25,16 @@ import (
 
 // rig is one node with its agent, and a namespace for its pods.
 type rig struct {
-	t         *testing.T
+	t         testing.TB
 	client    kubernetes.Interface
 	node      string
 	namespace string
 	config    Config
-	cancel    context.CancelFunc
+	agent     *exec.Cmd // nil: none runs
 	done      chan error
 }
 
-func newRig(t *testing.T, change func(*Config)) *rig {
+func newRig(t testing.TB, change func(*Config)) *rig {
 	t.Helper()
 	client := needCluster(t)
 	name := lowerName(t)
@@ -52,46 +53,14 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	if change != nil {
 		change(&r.config)
 	}
-	r.start()
 	t.Cleanup(func() {
-		r.stop()
+		r.stop(syscall.SIGINT)
 		if err := StopPods(context.Background(), r.config.Root); err != nil {
 			t.Error(err)
 		}
 	})
+	r.start()
 	return r
-}
-
-func (r *rig) start() {
-	r.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel, r.done = cancel, make(chan error, 1)
-	cfg := r.config
-	if testing.Verbose() {
-		cfg.Log = testr.NewWithOptions(r.t, testr.Options{})
-	}
-	go func() { r.done <- Run(ctx, cfg) }()
-	eventually(r.t, "the node is ready", func() bool {
-		select {
-		case err := <-r.done:
-			r.t.Fatalf("the agent ended: %v", err)
-		default:
-		}
-		node, err := r.client.CoreV1().Nodes().Get(ctx, r.node, metav1.GetOptions{})
-		return err == nil && len(node.Status.Conditions) > 0 && len(node.Spec.Taints) == 0
-	})
-}
-
-// stop ends the agent abruptly: its context is over, its pods go on.
-func (r *rig) stop() {
-	if r.cancel == nil {
-		return
-	}
-	r.cancel()
-	if err := <-r.done; err != nil {
-		r.t.Error(err)
-	}
-	r.cancel = nil
 }
 
 // pod returns a pod of the rig's node that runs a shell script.

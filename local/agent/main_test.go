@@ -141,7 +141,7 @@ func writeCert(dir, name string, cert, parent *x509.Certificate, key, parentKey 
 }
 
 // needCluster returns the shared API server's client, or fails the test.
-func needCluster(t *testing.T) kubernetes.Interface {
+func needCluster(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	if world.missing != "" {
 		t.Fatal(world.missing)
@@ -150,7 +150,7 @@ func needCluster(t *testing.T) kubernetes.Interface {
 }
 
 // eventually polls until the condition holds or a generous deadline passes.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -166,7 +166,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // lowerName makes a test's name fit for an object.
-func lowerName(t *testing.T) string {
+func lowerName(t testing.TB) string {
 	name := strings.ToLower(t.Name())
 	name = strings.Map(func(r rune) rune {
 		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {

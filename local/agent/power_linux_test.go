@@ -29,12 +29,11 @@ type powerCut struct {
 	starts string   // a file on another disk, where each program that starts says so
 	writes []string // the files and directories that were written until the cut
 	held   chan struct{}
-	down   chan struct{}
 }
 
 // live runs the node until its n-th write begins; 0: to its end.
 func live(t *testing.T, n int) *powerCut {
-	p := &powerCut{t: t, disk: disktest.New(t), starts: filepath.Join(t.TempDir(), "starts"), held: make(chan struct{}), down: make(chan struct{})}
+	p := &powerCut{t: t, disk: disktest.New(t), starts: filepath.Join(t.TempDir(), "starts"), held: make(chan struct{})}
 	touch(t, p.starts)
 	at, release := p.disk, make(chan struct{})
 	var begun string
@@ -46,16 +45,10 @@ func live(t *testing.T, n int) *powerCut {
 			<-release
 		}
 	})
-	p.newProcess()
-	p.rig = newRig(t, func(c *Config) {
-		c.Root, c.GPUs, c.Down = filepath.Join(at.Dir, "root"), []string{"GPU-power-cut"}, p.down
-	})
+	p.rig = newRig(t, func(c *Config) { c.Root, c.GPUs = filepath.Join(at.Dir, "root"), []string{"GPU-power-cut"} })
 	p.untilCut()
-	p.cancel() // nothing reaches the API server any more
+	p.stop(syscall.SIGKILL) // nothing reaches the API server any more
 	close(release)
-	if err := <-p.done; err != nil {
-		t.Error(err)
-	}
 	end()
 	if n == 0 {
 		p.disk, begun = at.Cut(), readFile(t, p.starts)
@@ -70,14 +63,6 @@ func live(t *testing.T, n int) *powerCut {
 		t.Fatal(err)
 	}
 	return p
-}
-
-// newProcess takes the lock of the GPU from the agent before, which would end with
-// its process.
-func (p *powerCut) newProcess() {
-	if err := os.Remove(filepath.Join(os.TempDir(), "vernier-GPU-power-cut.lock")); err != nil && !os.IsNotExist(err) {
-		p.t.Fatal(err)
-	}
 }
 
 // untilCut does what the node lives through.
@@ -97,7 +82,9 @@ func (p *powerCut) untilCut() {
 	if !p.until("the deleted pod's logs are kept", func() bool { return exists(archived) && p.phase("done") == "" }) {
 		return
 	}
-	close(p.down)
+	if err := p.agent.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
 	p.until("the node is down", func() bool { return len(p.done) > 0 })
 }
 
@@ -147,8 +134,7 @@ func (p *powerCut) pods() map[string]corev1.Pod {
 // knew is lost, no program that it knew of starts again, and the GPU is free.
 func (p *powerCut) goOn() {
 	t, known := p.t, p.pods()
-	p.config.Root, p.config.Down = filepath.Join(p.disk.Dir, "root"), nil
-	p.newProcess()
+	p.config.Root = filepath.Join(p.disk.Dir, "root")
 	p.start()
 	for name, before := range known {
 		if before.DeletionTimestamp != nil {
@@ -177,7 +163,7 @@ func (p *powerCut) goOn() {
 			return err == nil && slices.ContainsFunc(kept, func(id identity) bool { return id.Name == "done" })
 		})
 	}
-	p.stop()
+	p.stop(syscall.SIGINT)
 	if err := StopPods(t.Context(), p.config.Root); err != nil { // the disk is gone before the rig's cleanup
 		t.Error(err)
 	}

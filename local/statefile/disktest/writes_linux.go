@@ -97,6 +97,9 @@ func (w *writes) allow(event unix.FanotifyEventMetadata) error {
 func openFlags(thread int) (int64, error) {
 	for {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", thread))
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			return unix.O_RDONLY, nil // it was killed as it waited
+		}
 		if err != nil {
 			return 0, err
 		}
