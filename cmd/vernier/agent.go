@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os/signal"
 	"syscall"
 
@@ -25,7 +26,7 @@ func newAgentCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT)
 			defer stop()
 			// SIGTERM comes when the instance stops: the pods end too.
-			down, stopDown := signal.NotifyContext(ctx, syscall.SIGTERM)
+			down, stopDown := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM) // SIGINT leaves the pods
 			defer stopDown()
 			config.Down = down.Done()
 			var err error
