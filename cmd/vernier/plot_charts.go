@@ -40,36 +40,40 @@ func measured(v experimentView, metric string) (trials []trialView, values []flo
 	return trials, values, nil
 }
 
-// levels applies a rule to the resources of trials.
-func levels(trials []trialView, by analysis.Rule) (level float64, sides []int) {
-	resources := make([]float64, len(trials))
+// levels applies the rule of charts to trials.
+func levels(v experimentView, trials []trialView) (level float64, sides []int) {
+	tried := make([]analysis.Tried, len(trials))
 	for i, t := range trials {
-		if t.Object != nil {
-			resources[i], _ = strconv.ParseFloat(t.Object.Annotations[v1beta1.AnnotationResource], 64) // absent: all of it
+		resource := paramValue(t.Params, v.Experiment.Spec.Algorithm.ResourceParameter())
+		if resource == "" && t.Object != nil {
+			resource = t.Object.Annotations[v1beta1.AnnotationResource]
 		}
+		tried[i].Resource, _ = strconv.ParseFloat(resource, 64) // absent: all of it
+		tried[i].Point = fmt.Sprint(t.Params)
 	}
-	return by(resources)
+	return analysis.Level(tried)
 }
 
 // compared leaves those that can be compared, and says what is left out. fixed is the
 // parameter that is the same in all of them then, as it is the resource.
-func compared(v experimentView, trials []trialView, by analysis.Rule) (kept []trialView, fixed, note string) {
-	level, sides := levels(trials, by)
+func compared(v experimentView, trials []trialView) (kept []trialView, fixed, note string) {
+	level, sides := levels(v, trials)
 	for i, t := range trials {
 		if sides[i] == 0 {
 			kept = append(kept, t)
 		}
 	}
-	left, a := len(trials)-len(kept), v.Experiment.Spec.Algorithm
-	if left == 0 || a == nil {
-		return kept, "", ""
+	if len(kept) < len(trials) {
+		fixed = v.Experiment.Spec.Algorithm.ResourceParameter()
 	}
-	for _, s := range a.AlgorithmSettings {
-		if s.Name == "resource_name" {
-			fixed = s.Value
-		}
+	return kept, fixed, comparedNote(fixed, level, len(kept), len(trials)-len(kept))
+}
+
+func comparedNote(fixed string, level float64, kept, left int) string {
+	if left == 0 {
+		return ""
 	}
-	return kept, fixed, fmt.Sprintf("of %s with %s=%g; %d others are left out", countOfTrials(len(kept)), cmp.Or(fixed, "resource"), level, left)
+	return fmt.Sprintf("of %s with %s=%g; %d others are left out", countOfTrials(kept), cmp.Or(fixed, "resource"), level, left)
 }
 
 func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentView) ([]plot.Chart, error) {
@@ -81,7 +85,7 @@ func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentVi
 	every := plot.Series{Name: "trial", Shape: plot.Points}
 	short := plot.Series{Name: "shorter trial", Shape: plot.Points, Faint: true}
 	best := plot.Series{Name: "best so far", Shape: plot.Line}
-	_, sides := levels(trials, analysis.Level)
+	_, sides := levels(v, trials)
 	top, have := 0.0, false
 	for i, t := range trials {
 		number := float64(t.Number)
@@ -209,7 +213,7 @@ func sliceCharts(_ context.Context, o *plotOptions, _ *session, v experimentView
 	if err != nil {
 		return nil, err
 	}
-	trials, fixed, note := compared(v, trials, analysis.Level)
+	trials, fixed, note := compared(v, trials)
 	var charts []plot.Chart
 	for _, p := range v.Experiment.Spec.Parameters {
 		if p.Name == fixed {
@@ -239,7 +243,7 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	if err != nil {
 		return nil, err
 	}
-	trials, fixed, note := compared(v, trials, analysis.Level)
+	trials, fixed, note := compared(v, trials)
 	params := slices.DeleteFunc(slices.Clone(v.Experiment.Spec.Parameters), func(p v1beta1.ParameterSpec) bool { return p.Name == fixed })
 	chart := plot.Chart{
 		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric), Note: note,
@@ -310,10 +314,10 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 		trials = append(trials, t.Object)
 	}
 	known.Update(trials)
-	results, _, _ := measured(v, metric) // none: there are too few
-	_, fixed, note := compared(v, slices.DeleteFunc(results, func(t trialView) bool { return t.State != string(v1beta1.TrialSucceeded) }), analysis.Broadest)
-	chart := plot.Chart{Title: fmt.Sprintf("%s: importance for %s", v.Experiment.Name, metric), Note: note}
-	found, err := analysis.FunctionalANOVA(ctx, known.Analyzed(), at)
+	analyzed, fixed := known.Analyzed(), experiment.Spec.Algorithm.ResourceParameter()
+	level, kept, left := analysis.Count(analyzed, analysis.Broadest)
+	chart := plot.Chart{Title: fmt.Sprintf("%s: importance for %s", v.Experiment.Name, metric), Note: comparedNote(fixed, level, kept, left)}
+	found, err := analysis.FunctionalANOVA(ctx, analyzed, at)
 	switch {
 	case errors.Is(err, analysis.ErrTooFew):
 		chart.Title += fmt.Sprintf(" (%v)", err)
@@ -322,7 +326,7 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 		return nil, err
 	}
 	for _, p := range found.Parameters {
-		if p.Parameter != fixed {
+		if left == 0 || p.Parameter != fixed {
 			chart.Bars = append(chart.Bars, plot.Bar{Label: p.Parameter, Share: p.Share})
 		}
 	}

@@ -70,21 +70,29 @@ func TestChartsTellShortTrials(t *testing.T) {
 	}
 }
 
-// Importance is of the resource that most trials had, the others of the largest with enough.
-func TestChartsCompareTrialsOfOneResource(t *testing.T) {
+// withEpochs is an experiment whose trials say with epochs how long they train.
+func withEpochs(epochs ...string) experimentView {
 	e := anExperiment()
 	e.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "auto", AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: "epochs"}}}
 	e.Spec.Parameters = []v1beta1.ParameterSpec{
 		{Name: "lr", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: v1beta1.FeasibleSpace{Min: "0", Max: "1"}},
 		{Name: "epochs", ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "27"}},
 	}
-	v := aView(e, slices.Repeat([]string{"1", "4", "3", "2"}, 10)...)
-	for i, trial := range v.Trials {
-		resource := []string{"3", "3", "3", "27"}[i%4]
-		trial.Object.Annotations = map[string]string{v1beta1.AnnotationResource: resource}
-		trial.Object.Status.Conditions[1].Status = corev1.ConditionTrue
-		trial.Object.Spec.ParameterAssignments = append(trial.Object.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "epochs", Value: resource})
+	var trials []v1beta1.Trial
+	for i, n := range epochs {
+		trial := aTrial(i, v1beta1.TrialSucceeded, []string{"1", "4", "3", "2"}[i%4])
+		trial.Annotations = map[string]string{v1beta1.AnnotationResource: n}
+		trial.Status.Conditions[1].Status = corev1.ConditionTrue
+		trial.Spec.ParameterAssignments = append(trial.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "epochs", Value: n})
+		trials = append(trials, trial)
 	}
+	return newExperimentView(e, trials)
+}
+
+// Importance is of the resource that most points had, the others of the largest with enough.
+func TestChartsCompareTrialsOfOneResource(t *testing.T) {
+	v := withEpochs(slices.Repeat([]string{"3", "3", "3", "27"}, 10)...)
+	v.Trials[0].Object.Annotations = nil // queued by a user
 	for name, test := range map[string]struct {
 		charts func(context.Context, *plotOptions, *session, experimentView) ([]plot.Chart, error)
 		trials int
@@ -112,6 +120,21 @@ func TestChartsCompareTrialsOfOneResource(t *testing.T) {
 		if diff := cmp.Diff(test.note, made[0].Note); diff != "" || drawn != test.trials {
 			t.Errorf("%s: %d trials are drawn, want %d; its note (-want +got):\n%s", name, drawn, test.trials, diff)
 		}
+	}
+}
+
+// A point that is repeated counts once for which resource is compared.
+func TestChartsCompareTheResourceOfMostPoints(t *testing.T) {
+	v := withEpochs(append(slices.Repeat([]string{"27"}, 10), slices.Repeat([]string{"3"}, 8)...)...)
+	for i := range 10 {
+		v.Trials[i].Params = v.Trials[0].Params
+	}
+	charts, err := sliceCharts(t.Context(), &plotOptions{}, nil, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("of 8 trials with epochs=3; 10 others are left out", charts[0].Note); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

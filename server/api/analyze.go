@@ -98,26 +98,16 @@ func (s *service) analyzed(exp *v1beta1.Experiment, trials []*v1beta1.Trial) (su
 
 // count says how many results an answer is made of.
 func count(known suggest.Study, r *vernierv1.AnalyzeRequest, out *vernierv1.AnalyzeResponse) {
-	var resources []float64
-	for _, t := range known.Trials {
-		if t.State == suggest.Succeeded {
-			resources = append(resources, t.Resource)
-		}
-	}
-	out.Results = int32(len(resources))
 	var by analysis.Rule = analysis.Level
-	switch r.GetQuestion().(type) {
-	case *vernierv1.AnalyzeRequest_History_, *vernierv1.AnalyzeRequest_Pareto_:
-		return
-	case *vernierv1.AnalyzeRequest_Importance_:
+	if _, ok := r.GetQuestion().(*vernierv1.AnalyzeRequest_Importance_); ok {
 		by = analysis.Broadest
 	}
-	level, sides := by(resources)
-	out.Resource = level
-	for _, side := range sides {
-		if side != 0 {
-			out.Results, out.LeftOut = out.Results-1, out.LeftOut+1
-		}
+	level, kept, left := analysis.Count(known, by)
+	switch r.GetQuestion().(type) {
+	case *vernierv1.AnalyzeRequest_History_, *vernierv1.AnalyzeRequest_Pareto_:
+		out.Results = int32(kept + left)
+	default:
+		out.Resource, out.Results, out.LeftOut = level, int32(kept), int32(left)
 	}
 }
 

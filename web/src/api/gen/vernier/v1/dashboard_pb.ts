@@ -379,7 +379,7 @@ export type TrialColumns = Message<"vernier.v1.TrialColumns"> & {
   endTime: number[];
 
   /**
-   * The resource that the algorithm gave; 0: all.
+   * The resource that the algorithm gave; 0: none, as of a point that a user queued.
    *
    * @generated from field: repeated double resource = 9;
    */
