@@ -54,19 +54,18 @@ func levels(v experimentView, trials []trialView) (level float64, sides []int) {
 	return analysis.Level(tried)
 }
 
-// compared leaves those that can be compared, and says what is left out. fixed is the
-// parameter that is the same in all of them then, as it is the resource.
-func compared(v experimentView, trials []trialView) (kept []trialView, fixed, note string) {
+// compared leaves the trials that can be compared, and the parameters in which they differ:
+// all but the one for the resource. note says what is left out.
+func compared(v experimentView, trials []trialView) (kept []trialView, params []v1beta1.ParameterSpec, note string) {
 	level, sides := levels(v, trials)
 	for i, t := range trials {
 		if sides[i] == 0 {
 			kept = append(kept, t)
 		}
 	}
-	if len(kept) < len(trials) {
-		fixed = v.Experiment.Spec.Algorithm.ResourceParameter()
-	}
-	return kept, fixed, comparedNote(fixed, level, len(kept), len(trials)-len(kept))
+	fixed := v.Experiment.Spec.Algorithm.ResourceParameter()
+	params = slices.DeleteFunc(slices.Clone(v.Experiment.Spec.Parameters), func(p v1beta1.ParameterSpec) bool { return p.Name == fixed })
+	return kept, params, comparedNote(fixed, level, len(kept), len(trials)-len(kept))
 }
 
 func comparedNote(fixed string, level float64, kept, left int) string {
@@ -213,12 +212,12 @@ func sliceCharts(_ context.Context, o *plotOptions, _ *session, v experimentView
 	if err != nil {
 		return nil, err
 	}
-	trials, fixed, note := compared(v, trials)
+	trials, params, note := compared(v, trials)
+	if len(params) == 0 {
+		return nil, notFoundErrorf("experiment %s has no parameters that its trials differ in", v.Experiment.Name)
+	}
 	var charts []plot.Chart
-	for _, p := range v.Experiment.Spec.Parameters {
-		if p.Name == fixed {
-			continue
-		}
+	for _, p := range params {
 		all := plot.Series{Name: "trial", Shape: plot.Points}
 		best := plot.Series{Name: "best", Shape: plot.Stars}
 		for i, t := range trials {
@@ -243,8 +242,7 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	if err != nil {
 		return nil, err
 	}
-	trials, fixed, note := compared(v, trials)
-	params := slices.DeleteFunc(slices.Clone(v.Experiment.Spec.Parameters), func(p v1beta1.ParameterSpec) bool { return p.Name == fixed })
+	trials, params, note := compared(v, trials)
 	chart := plot.Chart{
 		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric), Note: note,
 		Y: plot.Axis{Label: "share of the range"},
@@ -326,7 +324,7 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 		return nil, err
 	}
 	for _, p := range found.Parameters {
-		if left == 0 || p.Parameter != fixed {
+		if p.Parameter != fixed {
 			chart.Bars = append(chart.Bars, plot.Bar{Label: p.Parameter, Share: p.Share})
 		}
 	}

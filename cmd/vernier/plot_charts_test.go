@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -123,6 +124,20 @@ func TestChartsCompareTrialsOfOneResource(t *testing.T) {
 	}
 }
 
+// The resource is left out as well where no trial is.
+func TestChartsLeaveOutTheResource(t *testing.T) {
+	v := withEpochs(slices.Repeat([]string{"3"}, 8)...)
+	each, err1 := sliceCharts(t.Context(), &plotOptions{}, nil, v)
+	parallel, err2 := parallelCharts(t.Context(), &plotOptions{}, nil, v)
+	importance, err3 := importanceCharts(t.Context(), &plotOptions{}, nil, v)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if len(each) != 1 || len(parallel[0].X.Ticks) != 2 || len(importance[0].Bars) != 2 || each[0].Note+parallel[0].Note+importance[0].Note != "" {
+		t.Errorf("slices %+v, parallel %+v, importance %+v; want lr alone", each, parallel[0].X, importance[0])
+	}
+}
+
 // A point that is repeated counts once for which resource is compared.
 func TestChartsCompareTheResourceOfMostPoints(t *testing.T) {
 	v := withEpochs(append(slices.Repeat([]string{"27"}, 10), slices.Repeat([]string{"3"}, 8)...)...)
@@ -156,6 +171,11 @@ func TestChartsThatCannotBeDrawnSayWhy(t *testing.T) {
 	view := aView(anExperiment(), "3", "1")
 	if _, err := historyCharts(t.Context(), &plotOptions{metric: "f1"}, nil, view); exitCode(err) != exitNotFound {
 		t.Errorf("a metric without reports: %v", err)
+	}
+	alone := withEpochs("3")
+	alone.Experiment.Spec.Parameters = alone.Experiment.Spec.Parameters[1:]
+	if _, err := sliceCharts(t.Context(), &plotOptions{}, nil, alone); exitCode(err) != exitNotFound {
+		t.Errorf("slices of the resource alone: %v", err)
 	}
 	if _, err := paretoCharts(t.Context(), &plotOptions{}, nil, view); exitCode(err) != exitUsage {
 		t.Errorf("a front of one objective: %v", err)

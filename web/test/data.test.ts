@@ -123,6 +123,7 @@ describe("what is compared", () => {
   it("a trial that a user queued, of which only the parameter is known", () => {
     expect(of([27, 0, 0], [27, 27, 3]).noted(null)).toBe("of 2 trials with epochs=27; 1 others are left out");
   });
+  it("without the parameter that all of them have alike", () => expect(of([]).table.varied.map((s) => s.name)).toEqual(["x"]));
   it("has ranks, and no other", () => expect([...of([3, 27, 27]).rank.value]).toEqual([NaN, 0, 1]));
 });
 

@@ -134,7 +134,7 @@ function compare(table: TrialTable, o: Objective) {
   for (const r of [...points.keys()].sort((a, b) => a - b)) if (points.get(r)!.size >= (points.get(level)?.size ?? 0)) level = r;
   for (let i = 0; i < side.length; i++) side[i] = Math.sign(of(i) - level);
   const left = rows.filter((i) => side[i]).length;
-  return { side, of, note: left ? `of ${rows.length - left} trials with ${table.length}=${level}; ${left} others` : null };
+  return { side, of, note: left ? `of ${rows.length - left} trials with ${table.length || "resource"}=${level}; ${left} others` : null };
 }
 
 function ranks(table: TrialTable, o: Objective, side: Int8Array): Float64Array {

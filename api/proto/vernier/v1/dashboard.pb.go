@@ -3679,7 +3679,8 @@ func (*AnalyzeRequest_History) Descriptor() ([]byte, []int) {
 
 type AnalyzeResponse_Importance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order of the spec. Shares are parts of the whole, from 0 to 1.
+	// In the order of the spec, without the one that resource_name names. Shares are
+	// parts of the whole, from 0 to 1.
 	Parameters []string  `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	Shares     []float64 `protobuf:"fixed64,2,rep,packed,name=shares,proto3" json:"shares,omitempty"`
 	// The part that only several parameters together explain; 0 where it is not
