@@ -26,6 +26,18 @@ type AlgorithmSpec struct {
 	AlgorithmSettings []AlgorithmSetting `json:"algorithmSettings,omitempty"`
 }
 
+// ResourceParameter is the parameter that says how long a trial trains; empty if none is named.
+func (a *AlgorithmSpec) ResourceParameter() string {
+	if a != nil {
+		for _, s := range a.AlgorithmSettings {
+			if s.Name == "resource_name" {
+				return s.Value
+			}
+		}
+	}
+	return ""
+}
+
 // EarlyStoppingSetting is one setting of an early stopping rule.
 type EarlyStoppingSetting struct {
 	// Name of the setting.

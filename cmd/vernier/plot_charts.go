@@ -40,36 +40,39 @@ func measured(v experimentView, metric string) (trials []trialView, values []flo
 	return trials, values, nil
 }
 
-// levels applies a rule to the resources of trials.
-func levels(trials []trialView, by analysis.Rule) (level float64, sides []int) {
-	resources := make([]float64, len(trials))
+// levels applies the rule of charts to trials.
+func levels(v experimentView, trials []trialView) (level float64, sides []int) {
+	tried := make([]analysis.Tried, len(trials))
 	for i, t := range trials {
-		if t.Object != nil {
-			resources[i], _ = strconv.ParseFloat(t.Object.Annotations[v1beta1.AnnotationResource], 64) // absent: all of it
+		resource := paramValue(t.Params, v.Experiment.Spec.Algorithm.ResourceParameter())
+		if resource == "" && t.Object != nil {
+			resource = t.Object.Annotations[v1beta1.AnnotationResource]
 		}
+		tried[i].Resource, _ = strconv.ParseFloat(resource, 64) // absent: all of it
+		tried[i].Point = fmt.Sprint(t.Params)
 	}
-	return by(resources)
+	return analysis.Level(tried)
 }
 
-// compared leaves those that can be compared, and says what is left out. fixed is the
-// parameter that is the same in all of them then, as it is the resource.
-func compared(v experimentView, trials []trialView, by analysis.Rule) (kept []trialView, fixed, note string) {
-	level, sides := levels(trials, by)
+// compared leaves the trials that can be compared, and the parameters in which they differ:
+// all but the one for the resource. note says what is left out.
+func compared(v experimentView, trials []trialView) (kept []trialView, params []v1beta1.ParameterSpec, note string) {
+	level, sides := levels(v, trials)
 	for i, t := range trials {
 		if sides[i] == 0 {
 			kept = append(kept, t)
 		}
 	}
-	left, a := len(trials)-len(kept), v.Experiment.Spec.Algorithm
-	if left == 0 || a == nil {
-		return kept, "", ""
+	fixed := v.Experiment.Spec.Algorithm.ResourceParameter()
+	params = slices.DeleteFunc(slices.Clone(v.Experiment.Spec.Parameters), func(p v1beta1.ParameterSpec) bool { return p.Name == fixed })
+	return kept, params, comparedNote(fixed, level, len(kept), len(trials)-len(kept))
+}
+
+func comparedNote(fixed string, level float64, kept, left int) string {
+	if left == 0 {
+		return ""
 	}
-	for _, s := range a.AlgorithmSettings {
-		if s.Name == "resource_name" {
-			fixed = s.Value
-		}
-	}
-	return kept, fixed, fmt.Sprintf("of %s with %s=%g; %d others are left out", countOfTrials(len(kept)), cmp.Or(fixed, "resource"), level, left)
+	return fmt.Sprintf("of %s with %s=%g; %d others are left out", countOfTrials(kept), cmp.Or(fixed, "resource"), level, left)
 }
 
 func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentView) ([]plot.Chart, error) {
@@ -81,7 +84,7 @@ func historyCharts(_ context.Context, o *plotOptions, _ *session, v experimentVi
 	every := plot.Series{Name: "trial", Shape: plot.Points}
 	short := plot.Series{Name: "shorter trial", Shape: plot.Points, Faint: true}
 	best := plot.Series{Name: "best so far", Shape: plot.Line}
-	_, sides := levels(trials, analysis.Level)
+	_, sides := levels(v, trials)
 	top, have := 0.0, false
 	for i, t := range trials {
 		number := float64(t.Number)
@@ -209,12 +212,12 @@ func sliceCharts(_ context.Context, o *plotOptions, _ *session, v experimentView
 	if err != nil {
 		return nil, err
 	}
-	trials, fixed, note := compared(v, trials, analysis.Level)
+	trials, params, note := compared(v, trials)
+	if len(params) == 0 {
+		return nil, notFoundErrorf("experiment %s has no parameters that its trials differ in", v.Experiment.Name)
+	}
 	var charts []plot.Chart
-	for _, p := range v.Experiment.Spec.Parameters {
-		if p.Name == fixed {
-			continue
-		}
+	for _, p := range params {
 		all := plot.Series{Name: "trial", Shape: plot.Points}
 		best := plot.Series{Name: "best", Shape: plot.Stars}
 		for i, t := range trials {
@@ -239,8 +242,7 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	if err != nil {
 		return nil, err
 	}
-	trials, fixed, note := compared(v, trials, analysis.Level)
-	params := slices.DeleteFunc(slices.Clone(v.Experiment.Spec.Parameters), func(p v1beta1.ParameterSpec) bool { return p.Name == fixed })
+	trials, params, note := compared(v, trials)
 	chart := plot.Chart{
 		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric), Note: note,
 		Y: plot.Axis{Label: "share of the range"},
@@ -310,10 +312,10 @@ func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experim
 		trials = append(trials, t.Object)
 	}
 	known.Update(trials)
-	results, _, _ := measured(v, metric) // none: there are too few
-	_, fixed, note := compared(v, slices.DeleteFunc(results, func(t trialView) bool { return t.State != string(v1beta1.TrialSucceeded) }), analysis.Broadest)
-	chart := plot.Chart{Title: fmt.Sprintf("%s: importance for %s", v.Experiment.Name, metric), Note: note}
-	found, err := analysis.FunctionalANOVA(ctx, known.Analyzed(), at)
+	analyzed, fixed := known.Analyzed(), experiment.Spec.Algorithm.ResourceParameter()
+	level, kept, left := analysis.Count(analyzed, analysis.Broadest)
+	chart := plot.Chart{Title: fmt.Sprintf("%s: importance for %s", v.Experiment.Name, metric), Note: comparedNote(fixed, level, kept, left)}
+	found, err := analysis.FunctionalANOVA(ctx, analyzed, at)
 	switch {
 	case errors.Is(err, analysis.ErrTooFew):
 		chart.Title += fmt.Sprintf(" (%v)", err)

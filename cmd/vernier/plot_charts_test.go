@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -70,21 +71,29 @@ func TestChartsTellShortTrials(t *testing.T) {
 	}
 }
 
-// Importance is of the resource that most trials had, the others of the largest with enough.
-func TestChartsCompareTrialsOfOneResource(t *testing.T) {
+// withEpochs is an experiment whose trials say with epochs how long they train.
+func withEpochs(epochs ...string) experimentView {
 	e := anExperiment()
 	e.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "auto", AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: "epochs"}}}
 	e.Spec.Parameters = []v1beta1.ParameterSpec{
 		{Name: "lr", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: v1beta1.FeasibleSpace{Min: "0", Max: "1"}},
 		{Name: "epochs", ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "27"}},
 	}
-	v := aView(e, slices.Repeat([]string{"1", "4", "3", "2"}, 10)...)
-	for i, trial := range v.Trials {
-		resource := []string{"3", "3", "3", "27"}[i%4]
-		trial.Object.Annotations = map[string]string{v1beta1.AnnotationResource: resource}
-		trial.Object.Status.Conditions[1].Status = corev1.ConditionTrue
-		trial.Object.Spec.ParameterAssignments = append(trial.Object.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "epochs", Value: resource})
+	var trials []v1beta1.Trial
+	for i, n := range epochs {
+		trial := aTrial(i, v1beta1.TrialSucceeded, []string{"1", "4", "3", "2"}[i%4])
+		trial.Annotations = map[string]string{v1beta1.AnnotationResource: n}
+		trial.Status.Conditions[1].Status = corev1.ConditionTrue
+		trial.Spec.ParameterAssignments = append(trial.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "epochs", Value: n})
+		trials = append(trials, trial)
 	}
+	return newExperimentView(e, trials)
+}
+
+// Importance is of the resource that most points had, the others of the largest with enough.
+func TestChartsCompareTrialsOfOneResource(t *testing.T) {
+	v := withEpochs(slices.Repeat([]string{"3", "3", "3", "27"}, 10)...)
+	v.Trials[0].Object.Annotations = nil // queued by a user
 	for name, test := range map[string]struct {
 		charts func(context.Context, *plotOptions, *session, experimentView) ([]plot.Chart, error)
 		trials int
@@ -115,6 +124,35 @@ func TestChartsCompareTrialsOfOneResource(t *testing.T) {
 	}
 }
 
+// The resource is left out as well where no trial is.
+func TestChartsLeaveOutTheResource(t *testing.T) {
+	v := withEpochs(slices.Repeat([]string{"3"}, 8)...)
+	each, err1 := sliceCharts(t.Context(), &plotOptions{}, nil, v)
+	parallel, err2 := parallelCharts(t.Context(), &plotOptions{}, nil, v)
+	importance, err3 := importanceCharts(t.Context(), &plotOptions{}, nil, v)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if len(each) != 1 || len(parallel[0].X.Ticks) != 2 || len(importance[0].Bars) != 2 || each[0].Note+parallel[0].Note+importance[0].Note != "" {
+		t.Errorf("slices %+v, parallel %+v, importance %+v; want lr alone", each, parallel[0].X, importance[0])
+	}
+}
+
+// A point that is repeated counts once for which resource is compared.
+func TestChartsCompareTheResourceOfMostPoints(t *testing.T) {
+	v := withEpochs(append(slices.Repeat([]string{"27"}, 10), slices.Repeat([]string{"3"}, 8)...)...)
+	for i := range 10 {
+		v.Trials[i].Params = v.Trials[0].Params
+	}
+	charts, err := sliceCharts(t.Context(), &plotOptions{}, nil, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("of 8 trials with epochs=3; 10 others are left out", charts[0].Note); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestParallelShowsTheBestInFront(t *testing.T) {
 	charts, err := parallelCharts(t.Context(), &plotOptions{top: 1}, nil, aView(anExperiment(), "3", "1", "2"))
 	if err != nil {
@@ -133,6 +171,11 @@ func TestChartsThatCannotBeDrawnSayWhy(t *testing.T) {
 	view := aView(anExperiment(), "3", "1")
 	if _, err := historyCharts(t.Context(), &plotOptions{metric: "f1"}, nil, view); exitCode(err) != exitNotFound {
 		t.Errorf("a metric without reports: %v", err)
+	}
+	alone := withEpochs("3")
+	alone.Experiment.Spec.Parameters = alone.Experiment.Spec.Parameters[1:]
+	if _, err := sliceCharts(t.Context(), &plotOptions{}, nil, alone); exitCode(err) != exitNotFound {
+		t.Errorf("slices of the resource alone: %v", err)
 	}
 	if _, err := paretoCharts(t.Context(), &plotOptions{}, nil, view); exitCode(err) != exitUsage {
 		t.Errorf("a front of one objective: %v", err)

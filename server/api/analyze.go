@@ -62,7 +62,7 @@ func (s *service) Analyze(ctx context.Context, r *vernierv1.AnalyzeRequest) (*ve
 	defer cancel()
 	out := &vernierv1.AnalyzeResponse{}
 	count(known, r, out)
-	err = answer(bounded, known, r, out)
+	err = answer(bounded, known, exp.Spec.Algorithm.ResourceParameter(), r, out)
 	switch {
 	case errors.Is(err, analysis.ErrTooFew):
 		return nil, tooFew(err)
@@ -98,34 +98,25 @@ func (s *service) analyzed(exp *v1beta1.Experiment, trials []*v1beta1.Trial) (su
 
 // count says how many results an answer is made of.
 func count(known suggest.Study, r *vernierv1.AnalyzeRequest, out *vernierv1.AnalyzeResponse) {
-	var resources []float64
-	for _, t := range known.Trials {
-		if t.State == suggest.Succeeded {
-			resources = append(resources, t.Resource)
-		}
-	}
-	out.Results = int32(len(resources))
 	var by analysis.Rule = analysis.Level
-	switch r.GetQuestion().(type) {
-	case *vernierv1.AnalyzeRequest_History_, *vernierv1.AnalyzeRequest_Pareto_:
-		return
-	case *vernierv1.AnalyzeRequest_Importance_:
+	if _, ok := r.GetQuestion().(*vernierv1.AnalyzeRequest_Importance_); ok {
 		by = analysis.Broadest
 	}
-	level, sides := by(resources)
-	out.Resource = level
-	for _, side := range sides {
-		if side != 0 {
-			out.Results, out.LeftOut = out.Results-1, out.LeftOut+1
-		}
+	level, kept, left := analysis.Count(known, by)
+	switch r.GetQuestion().(type) {
+	case *vernierv1.AnalyzeRequest_History_, *vernierv1.AnalyzeRequest_Pareto_:
+		out.Results = int32(kept + left)
+	default:
+		out.Resource, out.Results, out.LeftOut = level, int32(kept), int32(left)
 	}
 }
 
-func answer(ctx context.Context, known suggest.Study, r *vernierv1.AnalyzeRequest, out *vernierv1.AnalyzeResponse) error {
+// answer's fixed is the parameter for the resource, which is the same in all compared results.
+func answer(ctx context.Context, known suggest.Study, fixed string, r *vernierv1.AnalyzeRequest, out *vernierv1.AnalyzeResponse) error {
 	objective := int(r.GetObjective())
 	switch q := r.GetQuestion().(type) {
 	case *vernierv1.AnalyzeRequest_Importance_:
-		found, err := importance(ctx, known, objective, q.Importance.GetMethod())
+		found, err := importance(ctx, known, objective, fixed, q.Importance.GetMethod())
 		out.Answer = &vernierv1.AnalyzeResponse_Importance_{Importance: found}
 		return err
 	case *vernierv1.AnalyzeRequest_Distribution_:
@@ -156,7 +147,7 @@ func answer(ctx context.Context, known suggest.Study, r *vernierv1.AnalyzeReques
 	return errors.New("the question is missing; name importance, distribution, history, contour or pareto")
 }
 
-func importance(ctx context.Context, known suggest.Study, objective int, method vernierv1.AnalyzeRequest_Importance_Method) (*vernierv1.AnalyzeResponse_Importance, error) {
+func importance(ctx context.Context, known suggest.Study, objective int, fixed string, method vernierv1.AnalyzeRequest_Importance_Method) (*vernierv1.AnalyzeResponse_Importance, error) {
 	var found analysis.Importance
 	var err error
 	if method == vernierv1.AnalyzeRequest_Importance_F_ANOVA {
@@ -166,7 +157,9 @@ func importance(ctx context.Context, known suggest.Study, objective int, method 
 	}
 	out := &vernierv1.AnalyzeResponse_Importance{Interactions: found.Interactions}
 	for _, p := range found.Parameters {
-		out.Parameters, out.Shares = append(out.Parameters, p.Parameter), append(out.Shares, p.Share)
+		if p.Parameter != fixed {
+			out.Parameters, out.Shares = append(out.Parameters, p.Parameter), append(out.Shares, p.Share)
+		}
 	}
 	return out, err
 }

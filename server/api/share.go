@@ -206,7 +206,7 @@ func (s *service) sharedAnswers(ctx context.Context, exp *v1beta1.Experiment, pa
 			return ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Importance_{Importance: &vernierv1.AnalyzeRequest_Importance{Method: m}}})
 		}
 		ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Pareto_{Pareto: &vernierv1.AnalyzeRequest_Pareto{}}})
-		names := leading(important(vernierv1.AnalyzeRequest_Importance_PED_ANOVA).GetImportance(), exp)
+		names := leading(important(vernierv1.AnalyzeRequest_Importance_PED_ANOVA).GetImportance())
 		for i, x := range names {
 			for _, y := range names[i+1:] {
 				ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Contour_{Contour: &vernierv1.AnalyzeRequest_Contour{X: x, Y: y, Points: sharedGrid}}})
@@ -218,11 +218,9 @@ func (s *service) sharedAnswers(ctx context.Context, exp *v1beta1.Experiment, pa
 }
 
 // leading are the parameters whose contours are shared: the most important ones, and
-// the first two of the spec, which the page shows first.
-func leading(i *vernierv1.AnalyzeResponse_Importance, exp *v1beta1.Experiment) (names []string) {
-	for k := range min(2, len(exp.Spec.Parameters)) {
-		names = append(names, exp.Spec.Parameters[k].Name)
-	}
+// the first two, which the page shows first.
+func leading(i *vernierv1.AnalyzeResponse_Importance) (names []string) {
+	names = slices.Clone(i.GetParameters()[:min(2, len(i.GetParameters()))])
 	order := make([]int, len(i.GetParameters()))
 	for k := range order {
 		order[k] = k

@@ -28,19 +28,31 @@ func results(s suggest.Study) ([]*history.Row, *history.Encoding) {
 	return slices.DeleteFunc(all, func(r *history.Row) bool { return r.State != suggest.Succeeded }), reader.Encoding
 }
 
+// Tried is what a Rule asks of a result: the resource, where 0 is all of it, and a key of
+// the point.
+type Tried struct {
+	Resource float64
+	Point    string
+}
+
 // Rule picks the resource whose results are compared with each other, of results of several
-// resources; one of 0 is all of it. sides has 0 for the results of that resource, -1 for
-// those of less, 1 for those of more.
-type Rule func(resources []float64) (level float64, sides []int)
+// resources. sides has 0 for the results of that resource, -1 for those of less, 1 for those
+// of more. A point that was tried often counts once: it tells no more about the others.
+type Rule func(all []Tried) (level float64, sides []int)
+
+// triedOf is what a Rule asks of results.
+func triedOf(all []*history.Row) []Tried {
+	out := make([]Tried, len(all))
+	for i, r := range all {
+		out[i] = Tried{r.Resource, r.Key}
+	}
+	return out
+}
 
 // compared are the results that can be compared.
 func compared(s suggest.Study, by Rule) ([]*history.Row, *history.Encoding) {
 	all, encoding := results(s)
-	resources := make([]float64, len(all))
-	for i, r := range all {
-		resources[i] = r.Resource
-	}
-	_, sides := by(resources)
+	_, sides := by(triedOf(all))
 	out := all[:0]
 	for i, r := range all {
 		if sides[i] == 0 {
@@ -50,31 +62,44 @@ func compared(s suggest.Study, by Rule) ([]*history.Row, *history.Encoding) {
 	return out, encoding
 }
 
-// Level is the Rule of charts: the largest resource that has enough results, or else the one
-// that has most. The dashboard has the same, in data/view.ts.
-func Level(resources []float64) (level float64, sides []int) { return levelOf(resources, leastResults) }
-
-// Broadest is the Rule of importance: the resource that has most results. What has more of
-// it are mostly points that did well with that, too much alike to tell which parameter matters.
-func Broadest(resources []float64) (level float64, sides []int) {
-	return levelOf(resources, len(resources))
+// Count is how many results a Rule compares, of which resource, and how many it leaves out.
+func Count(s suggest.Study, by Rule) (level float64, kept, left int) {
+	all, _ := results(s)
+	level, sides := by(triedOf(all))
+	for _, side := range sides {
+		if side == 0 {
+			kept++
+		}
+	}
+	return level, kept, len(all) - kept
 }
 
-func levelOf(resources []float64, enough int) (level float64, sides []int) {
-	whole, counts := 0.0, map[float64]int{}
-	for _, r := range resources {
-		whole = max(whole, r)
+// Level is the Rule of charts: the largest resource that enough points had, or else the one
+// that most had. The dashboard has the same, in data/view.ts.
+func Level(all []Tried) (level float64, sides []int) { return levelOf(all, leastResults) }
+
+// Broadest is the Rule of importance: the resource that most points had. What had more of
+// it are mostly points that did well with that, too much alike to tell which parameter matters.
+func Broadest(all []Tried) (level float64, sides []int) { return levelOf(all, len(all)) }
+
+func levelOf(all []Tried, enough int) (level float64, sides []int) {
+	whole, points, seen := 0.0, map[float64]int{}, map[Tried]bool{}
+	for _, t := range all {
+		whole = max(whole, t.Resource)
 	}
-	for _, r := range resources {
-		counts[cmp.Or(r, whole)]++
+	for _, t := range all {
+		if t.Resource = cmp.Or(t.Resource, whole); !seen[t] {
+			seen[t] = true
+			points[t.Resource]++
+		}
 	}
-	for _, r := range slices.Sorted(maps.Keys(counts)) {
-		if counts[r] >= min(counts[level], enough) {
+	for _, r := range slices.Sorted(maps.Keys(points)) {
+		if points[r] >= min(points[level], enough) {
 			level = r
 		}
 	}
-	for _, r := range resources {
-		sides = append(sides, cmp.Compare(cmp.Or(r, whole), level))
+	for _, t := range all {
+		sides = append(sides, cmp.Compare(cmp.Or(t.Resource, whole), level))
 	}
 	return level, sides
 }

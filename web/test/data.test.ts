@@ -97,9 +97,11 @@ describe("the view", () => {
 });
 
 describe("what is compared", () => {
-  const of = (resource: number[]) => {
-    const t = new TrialTable("b", [], [{ metric: "loss", maximize: false }], "epochs"), each = <T>(v: T) => resource.map(() => v);
+  const int = (name: string) => ({ name, kind: "int" as const, log: false, min: 1, max: 99 });
+  const of = (resource: number[], epochs = resource, x = resource.map((_, i) => i)) => {
+    const t = new TrialTable("b", [int("x"), int("epochs")], [{ metric: "loss", maximize: false }], "epochs"), each = <T>(v: T) => resource.map(() => v);
     t.apply(create(TrialColumnsSchema, {
+      parameters: [{ name: "x", number: x }, { name: "epochs", number: epochs.map((n) => n || NaN) }],
       whole: true, total: resource.length, number: resource.map((_, i) => i), state: each(State.succeeded), resource,
       createTime: each(0), startTime: each(0), endTime: each(1), continues: each(-1), metrics: [{ name: "loss", number: resource.map((_, i) => i) }],
     }));
@@ -114,6 +116,14 @@ describe("what is compared", () => {
     ["those that had all of it with the longest", [...times(4, 0), ...times(20, 3), ...times(4, 27)], "of 8 trials with epochs=27; 20 others are left out"],
   ];
   for (const [name, resource, want] of cases) it(name, () => expect(of(resource).noted(null)).toBe(want));
+  it("points, each once however often it was tried", () => {
+    const x = [...times(10, 1), ...Array(8).keys()];
+    expect(of([...times(10, 27), ...times(8, 3)], undefined, x).noted(null)).toBe("of 8 trials with epochs=3; 10 others are left out");
+  });
+  it("a trial that a user queued, of which only the parameter is known", () => {
+    expect(of([27, 0, 0], [27, 27, 3]).noted(null)).toBe("of 2 trials with epochs=27; 1 others are left out");
+  });
+  it("without the parameter that all of them have alike", () => expect(of([]).table.varied.map((s) => s.name)).toEqual(["x"]));
   it("has ranks, and no other", () => expect([...of([3, 27, 27]).rank.value]).toEqual([NaN, 0, 1]));
 });
 

@@ -66,12 +66,15 @@ export class TrialTable {
   readonly experiment: string;
   readonly specs: ParamSpec[];
   readonly objectives: Objective[];
-  /** The parameter that says how long a trial trains. */
+  /** The parameter that says how long a trial trains, if one does. */
   readonly length: string;
+  /** The others: of that one, results that are compared have the same value. */
+  readonly varied: ParamSpec[];
 
   /** experiment is its name without the namespace. */
-  constructor(experiment: string, specs: ParamSpec[], objectives: Objective[], length = "resource") {
+  constructor(experiment: string, specs: ParamSpec[], objectives: Objective[], length = "") {
     this.length = length;
+    this.varied = specs.filter((s) => s.name !== length);
     this.experiment = experiment;
     this.specs = specs;
     this.objectives = objectives;

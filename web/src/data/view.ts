@@ -118,17 +118,23 @@ export class View {
   }
 }
 
-/** The rule of Level in suggest/analysis: the largest resource that 8 results had, or else most. */
+/** The rule of Level in suggest/analysis: the largest resource that 8 points had, or else most. More than 8 are not counted. */
 function compare(table: TrialTable, o: Objective) {
-  const v = table.metrics.get(o.metric), counts = new Map<number, number>(), side = new Int8Array(table.count);
-  const whole = table.resource.subarray(0, table.count).reduce((a, b) => Math.max(a, b), 0), of = (i: number) => table.resource[i] || whole;
+  const v = table.metrics.get(o.metric), points = new Map<number, Set<string>>(), side = new Int8Array(table.count);
+  const own = table.params.get(table.length), given = (i: number) => own?.[i] || table.resource[i];
   const rows = Array.from(side.keys()).filter((i) => v && isResult(table.state[i]) && Number.isFinite(v[i]));
-  for (const i of rows) counts.set(of(i), (counts.get(of(i)) ?? 0) + 1);
+  const whole = rows.reduce((a, i) => Math.max(a, given(i)), 0), of = (i: number) => given(i) || whole;
+  if (!whole) return { side, of, note: null };
+  const columns = [...table.params.values()];
+  for (const i of rows) {
+    const known = points.get(of(i)) ?? new Set();
+    if (known.size < 8) points.set(of(i), known.add(columns.map((c) => c[i]).join()));
+  }
   let level = -1;
-  for (const r of [...counts.keys()].sort((a, b) => a - b)) if (counts.get(r)! >= Math.min(counts.get(level) ?? 0, 8)) level = r;
-  if (level >= 0) for (let i = 0; i < side.length; i++) side[i] = Math.sign(of(i) - level);
-  const kept = counts.get(level) ?? 0;
-  return { side, of, note: kept < rows.length ? `of ${kept} trials with ${table.length}=${level}; ${rows.length - kept} others` : null };
+  for (const r of [...points.keys()].sort((a, b) => a - b)) if (points.get(r)!.size >= (points.get(level)?.size ?? 0)) level = r;
+  for (let i = 0; i < side.length; i++) side[i] = Math.sign(of(i) - level);
+  const left = rows.filter((i) => side[i]).length;
+  return { side, of, note: left ? `of ${rows.length - left} trials with ${table.length || "resource"}=${level}; ${left} others` : null };
 }
 
 function ranks(table: TrialTable, o: Objective, side: Int8Array): Float64Array {

@@ -11,7 +11,7 @@ import { Timeline } from "../panels/timeline";
 import { Select } from "../ui/ui";
 
 export function Analysis({ model, view }: { model: Model; view: View }) {
-  const names = view.table.specs.map((s) => s.name);
+  const names = view.table.varied.map((s) => s.name);
   const x = useSignal(names[0] ?? ""), y = useSignal(names[1] ?? names[0] ?? "");
   const choose = useComputed(() => (
     <>

@@ -20,7 +20,7 @@ export interface Asked {
 const every = 5_000;
 
 /** What an answer is of, where it leaves out results of other resources. */
-export const answered = (a: Asked, { length }: TrialTable) => (a.leftOut ? `of ${a.results} trials with ${length}=${a.resource}; ${a.leftOut} others are left out` : null);
+export const answered = (a: Asked, { length }: TrialTable) => (a.leftOut ? `of ${a.results} trials with ${length || "resource"}=${a.resource}; ${a.leftOut} others are left out` : null);
 
 export function useAnswer(model: Model, view: View, question: AnalyzeRequest["question"]): ReadonlySignal<Asked> {
   const out = useMemo(() => signal<Asked>({ answer: null, results: 0, resource: 0, leftOut: 0, error: "" }), []);

@@ -20,7 +20,7 @@ export function Importance({ model, view, pick }: { model: Model; view: View; pi
   const bars = () => {
     const a = asked.value.answer;
     if (a?.case !== "importance") return [];
-    const bars = a.value.parameters.map((name, i) => ({ name, share: a.value.shares[i] })).filter((b) => !asked.value.leftOut || b.name !== view.table.length).sort((a, b) => b.share - a.share);
+    const bars = a.value.parameters.map((name, i) => ({ name, share: a.value.shares[i] })).sort((a, b) => b.share - a.share);
     return a.value.interactions > 0 ? [...bars, { name: together, share: a.value.interactions }] : bars;
   };
   const step = (size: Size, n: number) => Math.min(34, (size.height - 16) / Math.max(1, n));

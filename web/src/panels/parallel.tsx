@@ -37,7 +37,7 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
   const chosen = useComputed(() => {
     const kept = query.value.get("axes");
     if (kept) return kept.split(",").filter((k) => all.value.includes(k));
-    return [...table.specs.slice(0, 9).map((s) => `params.${s.name}`), ...table.objectives.map((o) => `metrics.${o.metric}`)];
+    return [...table.varied.slice(0, 9).map((s) => `params.${s.name}`), ...table.objectives.map((o) => `metrics.${o.metric}`)];
   });
   const axes = useComputed<Axis[]>(() => {
     table.revision.value;

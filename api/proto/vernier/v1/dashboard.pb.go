@@ -758,7 +758,7 @@ type TrialColumns struct {
 	CreateTime []float64 `protobuf:"fixed64,6,rep,packed,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	StartTime  []float64 `protobuf:"fixed64,7,rep,packed,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	EndTime    []float64 `protobuf:"fixed64,8,rep,packed,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// The resource that the algorithm gave; 0: all.
+	// The resource that the algorithm gave; 0: none, as of a point that a user queued.
 	Resource []float64 `protobuf:"fixed64,9,rep,packed,name=resource,proto3" json:"resource,omitempty"`
 	// Number of the trial that it continues, -1: none.
 	Continues []int32 `protobuf:"zigzag32,10,rep,packed,name=continues,proto3" json:"continues,omitempty"`
@@ -3679,7 +3679,8 @@ func (*AnalyzeRequest_History) Descriptor() ([]byte, []int) {
 
 type AnalyzeResponse_Importance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order of the spec. Shares are parts of the whole, from 0 to 1.
+	// In the order of the spec, without the one that resource_name names. Shares are
+	// parts of the whole, from 0 to 1.
 	Parameters []string  `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	Shares     []float64 `protobuf:"fixed64,2,rep,packed,name=shares,proto3" json:"shares,omitempty"`
 	// The part that only several parameters together explain; 0 where it is not

@@ -379,7 +379,7 @@ export type TrialColumns = Message<"vernier.v1.TrialColumns"> & {
   endTime: number[];
 
   /**
-   * The resource that the algorithm gave; 0: all.
+   * The resource that the algorithm gave; 0: none, as of a point that a user queued.
    *
    * @generated from field: repeated double resource = 9;
    */
@@ -1600,7 +1600,8 @@ export const AnalyzeResponseSchema: GenMessage<AnalyzeResponse> = /*@__PURE__*/
  */
 export type AnalyzeResponse_Importance = Message<"vernier.v1.AnalyzeResponse.Importance"> & {
   /**
-   * In the order of the spec. Shares are parts of the whole, from 0 to 1.
+   * In the order of the spec, without the one that resource_name names. Shares are
+   * parts of the whole, from 0 to 1.
    *
    * @generated from field: repeated string parameters = 1;
    */
