@@ -120,6 +120,8 @@ func (o *options) completeReal(verdict bool) (err error) {
 			return errors.New("each regime has a page of its own: name one -regime")
 		}
 		half += suffixOf(o.regimes[0])
+	} else if slices.Equal(o.suites, words{problem.LiveCurves}) {
+		half = "curves"
 	}
 	if o.out == "" {
 		o.out = filepath.Join(resultsFolder, half+".jsonl")

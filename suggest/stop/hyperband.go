@@ -15,10 +15,10 @@ func hyperbandRegistration() Registration {
 		Summary: "The rule asha in several brackets, of which some stop trials early and others late. For curves whose beginning may deceive.",
 		New:     suggest.ReadingStopper(func(r *suggest.SettingsReader) suggest.Stopper { return readASHA(r, true) }),
 		Settings: []suggest.SettingHelp{
-			etaSetting(),
+			etaSetting("3"),
 			minTrialsSetting("2", "values at a rung, the trial's own included,"),
 			rMaxSetting("the last step of the longest trial that succeeded", "Until it is known nothing is stopped."),
-			rMinSetting(),
+			rMinSetting("1"),
 		},
 	}
 }

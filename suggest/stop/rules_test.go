@@ -57,6 +57,7 @@ func withState(state suggest.State, trials []*suggest.Trial) []*suggest.Trial {
 func TestRules(t *testing.T) {
 	nan := math.NaN()
 	four := succeeded(values(9, 1, 1, 1), values(9, 2, 2, 2), values(9, 3, 3, 3), values(9, 100, 100, 100))
+	thirds := suggest.Settings{setting("eta", "3"), setting("r_min", "1")}
 	cases := map[string]struct {
 		rule     string
 		settings suggest.Settings
@@ -114,49 +115,59 @@ func TestRules(t *testing.T) {
 		},
 		// At the rung of step 3 there are 1, 2, 100 and 3: the third is at 2.
 		"asha": {
-			rule: "asha", others: succeeded(values(5, 5, 1), values(5, 5, 2), values(5, 5, 100)), trial: &suggest.Trial{Number: 9, Curve: values(5, 5, 3)},
+			rule: "asha", settings: thirds, others: succeeded(values(5, 5, 1), values(5, 5, 2), values(5, 5, 100)), trial: &suggest.Trial{Number: 9, Curve: values(5, 5, 3)},
 			want: "its value 3 at the rung of step 3 is worse than 2, which the best 1/3 of 4 trials reach there",
 		},
 		"asha, within the best third": {
-			rule: "asha", others: succeeded(values(5, 5, 1), values(5, 5, 2), values(5, 5, 100)), trial: &suggest.Trial{Number: 9, Curve: values(5, 5, 1.5)},
+			rule: "asha", settings: thirds, others: succeeded(values(5, 5, 1), values(5, 5, 2), values(5, 5, 100)), trial: &suggest.Trial{Number: 9, Curve: values(5, 5, 1.5)},
+		},
+		"asha, by default from a ninth of r_max on": {
+			rule: "asha", settings: suggest.Settings{setting("r_max", "27")}, others: succeeded(values(1, 1, 1)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2)},
+		},
+		"asha, by default half goes on": {
+			rule: "asha", settings: suggest.Settings{setting("r_max", "27")}, others: succeeded(values(1, 1, 1), values(2, 2, 2)), trial: &suggest.Trial{Number: 9, Curve: values(1, 1, 3)},
+			want: "its value 3 at the rung of step 3 is worse than 2, which the best 1/2 of 3 trials reach there",
+		},
+		"asha, by default from a ninth of the furthest step on": {
+			rule: "asha", others: succeeded(repeated(1, 27)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2)},
 		},
 		"asha, alone at the rung": {
-			rule: "asha", others: succeeded(values(5)), trial: &suggest.Trial{Number: 9, Resource: 9, Curve: values(1, 1, 100)}, settings: suggest.Settings{setting("r_min", "3"), setting("min_trials_required", "3")},
+			rule: "asha", others: succeeded(values(5)), trial: &suggest.Trial{Number: 9, Resource: 9, Curve: values(1, 1, 100)}, settings: suggest.Settings{setting("eta", "3"), setting("r_min", "3"), setting("min_trials_required", "3")},
 		},
 		"asha, running trials count": {
-			rule: "asha", others: withState(suggest.Running, succeeded(values(1))), trial: &suggest.Trial{Number: 9, Curve: values(2)},
+			rule: "asha", settings: thirds, others: withState(suggest.Running, succeeded(values(1))), trial: &suggest.Trial{Number: 9, Curve: values(2)},
 			want: "its value 2 at the rung of step 1 is worse than 1.333, which the best 1/3 of 2 trials reach there",
 		},
 		"asha, reports that skip the rung": {
-			rule: "asha", others: succeeded([]suggest.Sample{sample(5, 1), sample(8, 50)}), trial: &suggest.Trial{Number: 9, Curve: []suggest.Sample{sample(7, 2)}},
+			rule: "asha", settings: thirds, others: succeeded([]suggest.Sample{sample(5, 1), sample(8, 50)}), trial: &suggest.Trial{Number: 9, Curve: []suggest.Sample{sample(7, 2)}},
 			want: "its value 2 at the rung of step 3 is worse than 1.333, which the best 1/3 of 2 trials reach there",
 		},
 		"asha, reports that are still to come for the trial do not count": {
-			rule: "asha", others: succeeded([]suggest.Sample{sample(390, 0.1), sample(781, 0.1)}, []suggest.Sample{sample(2, 0.1), sample(390, 0.1)}),
+			rule: "asha", settings: thirds, others: succeeded([]suggest.Sample{sample(390, 0.1), sample(781, 0.1)}, []suggest.Sample{sample(2, 0.1), sample(390, 0.1)}),
 			trial: &suggest.Trial{Number: 9, Curve: repeated(2, 10)},
 		},
 		"asha, they count once it has come as far": {
-			rule: "asha", others: succeeded([]suggest.Sample{sample(12, 0.1), sample(30, 0.1)}), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 12)},
+			rule: "asha", settings: thirds, others: succeeded([]suggest.Sample{sample(12, 0.1), sample(30, 0.1)}), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 12)},
 			want: "its value 2 at the rung of step 9 is worse than 0.7333, which the best 1/3 of 2 trials reach there",
 		},
 		"asha, a trial that ended early counts at all rungs": {
-			rule: "asha", others: succeeded(values(1)), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 9)},
+			rule: "asha", settings: thirds, others: succeeded(values(1)), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 9)},
 			want: "its value 2 at the rung of step 9 is worse than 1.333, which the best 1/3 of 2 trials reach there",
 		},
 		"asha, a trial that had no more resource does not": {
-			rule: "asha", others: []*suggest.Trial{{Number: 0, State: suggest.Succeeded, Resource: 3, Curve: repeated(1, 3)}}, trial: &suggest.Trial{Number: 9, Curve: repeated(2, 9)},
+			rule: "asha", settings: thirds, others: []*suggest.Trial{{Number: 0, State: suggest.Succeeded, Resource: 3, Curve: repeated(1, 3)}}, trial: &suggest.Trial{Number: 9, Curve: repeated(2, 9)},
 		},
 		"asha, a trial that was stopped counts where it was": {
-			rule: "asha", others: withState(suggest.Pruned, succeeded(values(1))), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 9)},
+			rule: "asha", settings: thirds, others: withState(suggest.Pruned, succeeded(values(1))), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 9)},
 		},
 		"asha, past the rung a trial lives by what it has become": {
-			rule: "asha", others: succeeded(values(1), values(1), values(1)), trial: &suggest.Trial{Number: 9, Curve: values(2, 1)},
+			rule: "asha", settings: thirds, others: succeeded(values(1), values(1), values(1)), trial: &suggest.Trial{Number: 9, Curve: values(2, 1)},
 		},
 		"asha, at r_max nothing stops": {
-			rule: "asha", settings: suggest.Settings{setting("r_max", "3"), setting("r_min", "3")}, others: succeeded(values(1, 1, 1)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2, 2)},
+			rule: "asha", settings: suggest.Settings{setting("eta", "3"), setting("r_max", "3"), setting("r_min", "3")}, others: succeeded(values(1, 1, 1)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2, 2)},
 		},
 		"asha, a promoted trial is not judged again where its parent was": {
-			rule: "asha", others: []*suggest.Trial{{Number: 0, Resource: 3, State: suggest.Succeeded, Curve: repeated(2, 3)}, {Number: 1, Resource: 3, State: suggest.Succeeded, Curve: repeated(1, 3)}},
+			rule: "asha", settings: thirds, others: []*suggest.Trial{{Number: 0, Resource: 3, State: suggest.Succeeded, Curve: repeated(2, 3)}, {Number: 1, Resource: 3, State: suggest.Succeeded, Curve: repeated(1, 3)}},
 			trial: &suggest.Trial{Number: 9, Resource: 9, Meta: suggest.Meta{"parent": "0"}, Curve: repeated(2, 4)},
 		},
 		"asha, a promoted trial does not count twice": {
@@ -165,11 +176,11 @@ func TestRules(t *testing.T) {
 			trial:  &suggest.Trial{Number: 9, Curve: values(2)},
 		},
 		"asha, a value that is no number": {
-			rule: "asha", others: succeeded(values(1), values(2)), trial: &suggest.Trial{Number: 9, Curve: values(nan)},
+			rule: "asha", settings: thirds, others: succeeded(values(1), values(2)), trial: &suggest.Trial{Number: 9, Curve: values(nan)},
 			want: "its value not a number at the rung of step 1 is worse than 1.667, which the best 1/3 of 3 trials reach there",
 		},
 		"a retry overwrites": {
-			rule: "asha", others: succeeded(values(1)), trial: &suggest.Trial{Number: 9, Curve: []suggest.Sample{sample(1, 5), sample(2, 5), sample(1, 1), sample(2, 1)}},
+			rule: "asha", settings: thirds, others: succeeded(values(1)), trial: &suggest.Trial{Number: 9, Curve: []suggest.Sample{sample(1, 5), sample(2, 5), sample(1, 1), sample(2, 1)}},
 		},
 		"wilcoxon": {
 			rule: "wilcoxon", others: succeeded(values(1, 1, 1, 1)), trial: &suggest.Trial{Number: 9, Curve: values(2, 3, 4, 5)},
