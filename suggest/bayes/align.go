@@ -15,7 +15,8 @@ const outlying = 30
 // aligned brings the losses of all levels to the scale of the highest one, so
 // that they can be modelled together: from each level to the next by the line
 // that fits best what the same trials came to at both. The order within a level
-// does not change. losses are finite, one for each measured observation.
+// does not change. What a trial came to further on, between two levels, is taken as far along
+// the line. losses are finite, one for each measured observation.
 func (d *data) aligned(losses []float64) []float64 {
 	size := 0.0
 	for _, y := range losses {
@@ -29,21 +30,27 @@ func (d *data) aligned(losses []float64) []float64 {
 	for k := range byLevel {
 		byLevel[k] = map[int]float64{}
 	}
+	between := make([]float64, len(losses)) // how far, from 0 at the level to 1 at the next
 	for i, o := range d.measured {
 		out[i], at[i] = losses[i]/size, d.levelOf(o.X)
+		if _, again := byLevel[at[i]][o.Number]; again {
+			between[i] = d.between(o.X, at[i])
+			continue
+		}
 		byLevel[at[i]][o.Number] = out[i]
 	}
 	for k := range len(d.levels) - 1 {
 		var below, above []float64
 		for i, o := range d.measured {
-			if y, both := byLevel[k+1][o.Number]; both && at[i] == k {
+			if y, both := byLevel[k+1][o.Number]; both && at[i] == k && between[i] == 0 {
 				below, above = append(below, byLevel[k][o.Number]), append(above, y)
 			}
 		}
 		shift, slope := line(below, above)
 		for i := range out {
 			if at[i] <= k {
-				out[i] = shift + slope*out[i]
+				out[i] += (1 - between[i]) * (shift + slope*out[i] - out[i])
+				between[i] = 0
 			}
 		}
 	}
@@ -57,6 +64,15 @@ func (d *data) levelOf(x []float64) int {
 		k++
 	}
 	return k
+}
+
+// between is how far a row is from the level k to the next one, on the scale of levels.
+func (d *data) between(x []float64, k int) float64 {
+	if k+1 == len(d.levels) {
+		return 0
+	}
+	low, high := d.levels.coordinate(float64(d.levels[k])), d.levels.coordinate(float64(d.levels[k+1]))
+	return (x[len(x)-1] - low) / (high - low)
 }
 
 // line through pairs: y = shift + slope*x, with a slope that is positive, and

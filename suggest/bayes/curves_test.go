@@ -96,6 +96,9 @@ func TestAlignmentFollowsLines(t *testing.T) {
 		trial := &suggest.Trial{State: suggest.Succeeded, Values: []float64{end}, Curve: curve}
 		if i >= 4 {
 			trial = &suggest.Trial{State: suggest.Pruned, Curve: curve[:1+i%3]}
+			if i == 8 { // stopped between two levels
+				trial.Curve = append(trial.Curve, suggest.Sample{Step: 18, Value: end + 7*(1-math.Log(2)/math.Log(3))})
+			}
 			trial.Values = []float64{trial.Curve[len(trial.Curve)-1].Value}
 		}
 		trials, want[i] = append(trials, trial), end

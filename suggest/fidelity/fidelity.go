@@ -163,6 +163,15 @@ func (f *fidelity) spend(p suggest.Point, resource float64) suggest.Point {
 	return out
 }
 
+// spent is the resource of a trial: of one that was given none, such as a queued point, that in
+// the parameter for it. 0: it is not known, and the trial counts as a whole one.
+func (f *fidelity) spent(t *suggest.Trial) float64 {
+	if t.Resource > 0 || f.parameter < 0 || f.parameter >= len(t.Point) {
+		return t.Resource
+	}
+	return t.Point[f.parameter].Float()
+}
+
 // nearestValue is the value of a number's parameter that is nearest to x.
 func nearestValue(p suggest.Parameter, x float64) suggest.Value {
 	x = math.Min(math.Max(x, p.Min()), p.Max())
@@ -283,7 +292,7 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 	view.Trials = make([]*suggest.Trial, len(b.base))
 	for i, base := range b.base {
 		t := &suggest.Trial{Number: i, Point: base.trial.Point, State: suggest.Killed, Values: base.trial.Values, Constraints: base.trial.Constraints}
-		if base.last == nil && (base.trial.Resource == 0 || !f.learns) {
+		if spent := f.spent(base.trial); base.last == nil && (spent == 0 || spent >= level || !f.learns) {
 			t.State = base.trial.State
 		}
 		for e := base.last; e != nil; e = e.sibling {

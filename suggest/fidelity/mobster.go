@@ -45,7 +45,7 @@ func (f *fidelity) curves(s suggest.Study, b *rungBook) suggest.Study {
 	for i, base := range b.base {
 		t := &suggest.Trial{Number: i, Point: f.spend(base.trial.Point, float64(f.max)), Meta: base.trial.Meta, State: suggest.Killed}
 		if base.last == nil {
-			t.State, t.Values, t.Constraints, t.Resource = base.trial.State, base.trial.Values, base.trial.Constraints, base.trial.Resource
+			t.State, t.Values, t.Constraints, t.Resource = base.trial.State, base.trial.Values, base.trial.Constraints, f.spent(base.trial)
 		}
 		f.curve(t, base)
 		s.Trials[i] = t
