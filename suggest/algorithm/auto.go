@@ -245,8 +245,9 @@ type situation struct {
 	finished int
 	// ranks of the trials of each model; nil with several objectives, or many results.
 	ranks map[string]float64
-	// forest says that a forest can model the study.
-	forest bool
+	// forest says that a forest can model the study, and stopped that it cannot since a rule
+	// stops trials.
+	forest, stopped bool
 	// afresh says that the best trial comes from the strategy that began afresh.
 	afresh bool
 }
@@ -254,6 +255,7 @@ type situation struct {
 func situationOf(s suggest.Study) (now situation) {
 	best, number := math.Inf(1), -1
 	now.forest = bayes.Forestable(s)
+	now.stopped = !now.forest && len(s.Objectives) == 1 && len(s.Warm) == 0
 	for _, t := range s.Trials {
 		if len(t.Values) == 0 || !t.State.Finished() {
 			continue

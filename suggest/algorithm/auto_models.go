@@ -42,6 +42,8 @@ func (a *automatic) early(number int, now situation) pick {
 	switch {
 	case !now.forest && !a.space.Conditional():
 		return arms[0]
+	case now.stopped: // where parameters are conditional, the process is the weaker
+		return pick{"tpe", "Parzen estimators, as parameters are conditional and trials are stopped early"}
 	case !now.forest:
 		shares = []float64{1, 0, 2}
 	}

@@ -50,17 +50,17 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		space  suggest.Space
-		forest bool
-		ranks  map[string]float64
-		want   map[string]int
+		space suggest.Space
+		now   situation
+		want  map[string]int
 	}{
-		"conditions":              {space, true, nil, map[string]int{bayes.Name: 25, autoForest: 50, "tpe": 25}},
-		"conditions, no forest":   {space, false, nil, map[string]int{bayes.Name: 33, "tpe": 67}},
-		"no conditions":           {threeNumbers(t), true, nil, map[string]int{bayes.Name: 50, autoForest: 25, "tpe": 25}},
-		"neither":                 {threeNumbers(t), false, nil, map[string]int{bayes.Name: 100}},
-		"the forest is better":    {threeNumbers(t), true, map[string]float64{bayes.Name: 0.5, autoForest: 0.2, "tpe": 0.5}, map[string]int{bayes.Name: 14, autoForest: 79, "tpe": 7}},
-		"Parzen are worst of all": {space, true, map[string]float64{bayes.Name: 0.2, autoForest: 0.2, "tpe": 0.9}, map[string]int{bayes.Name: 33, autoForest: 67}},
+		"conditions":              {space, situation{forest: true}, map[string]int{bayes.Name: 25, autoForest: 50, "tpe": 25}},
+		"conditions, no forest":   {space, situation{}, map[string]int{bayes.Name: 33, "tpe": 67}},
+		"conditions, stopped":     {space, situation{stopped: true}, map[string]int{"tpe": 100}},
+		"no conditions":           {threeNumbers(t), situation{forest: true}, map[string]int{bayes.Name: 50, autoForest: 25, "tpe": 25}},
+		"neither":                 {threeNumbers(t), situation{}, map[string]int{bayes.Name: 100}},
+		"the forest is better":    {threeNumbers(t), situation{forest: true, ranks: map[string]float64{bayes.Name: 0.5, autoForest: 0.2, "tpe": 0.5}}, map[string]int{bayes.Name: 14, autoForest: 79, "tpe": 7}},
+		"Parzen are worst of all": {space, situation{forest: true, ranks: map[string]float64{bayes.Name: 0.2, autoForest: 0.2, "tpe": 0.9}}, map[string]int{bayes.Name: 33, autoForest: 67}},
 	} {
 		built, err := newAuto(c.space, nil)
 		if err != nil {
@@ -68,7 +68,8 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 		}
 		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 200}, map[string]int{}
 		for number := range 100 {
-			got[built.(*automatic).pick(s, number, situation{finished: number, forest: c.forest, ranks: c.ranks}).arm]++
+			c.now.finished = number
+			got[built.(*automatic).pick(s, number, c.now).arm]++
 		}
 		near := cmp.Comparer(func(a, b int) bool { return max(a, b)-min(a, b) <= 2 }) // of a sequence that is spread evenly
 		if diff := cmp.Diff(c.want, got, near); diff != "" {
