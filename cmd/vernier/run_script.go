@@ -21,8 +21,6 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/cmd/vernier/script"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
-	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
 // scriptOptions are the flags of `vernier run PROGRAM`.
@@ -33,6 +31,7 @@ type scriptOptions struct {
 	spec       script.Spec
 	parallel   int32 // as given; the spec has no more than trials
 	settings   []string
+	ofStopping []string // settings of the stopping rule
 	env        []string
 	pass       string
 	seed       int64
@@ -80,7 +79,8 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.spec.Name, "name", "", "name of the experiment (default: that of the program)")
 	f.StringVar(&o.spec.Algorithm, "algorithm", "auto", "algorithm of the search: see vernier optimize --list")
 	f.StringArrayVar(&o.settings, "setting", nil, "setting of the algorithm, as name=value; may be repeated. resource_name=epochs: the parameter epochs says how long a trial trains, and most trials are to be short")
-	f.StringVar(&o.spec.Stopping, "stopping", "", "rule that stops hopeless trials early, such as medianstop: see vernier optimize --list")
+	f.StringVar(&o.spec.Stopping.AlgorithmName, "stopping", "", "rule that stops hopeless trials early, such as medianstop: see vernier optimize --list")
+	f.StringArrayVar(&o.ofStopping, "stopping-setting", nil, "setting of the stopping rule, as name=value, such as r_max=27 for asha; may be repeated")
 	f.Int64Var(&o.seed, "seed", 0, "makes the proposals reproducible")
 	choiceFlag(cmd, &o.pass, "pass", "", "how the program gets parameters: flags (--lr=0.1), assignments (lr=0.1), env (VERNIER_PARAM_LR) or file (JSON, named by VERNIER_PARAMS_FILE); {lr} in its arguments is replaced in any case", "auto", "flags", "assignments", "env", "file")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the trials, as NAME=VALUE, or NAME to pass on the one of this shell; may be repeated. Values are kept in the Experiment, for everyone who may read it: no secrets")
@@ -100,7 +100,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 func (o *scriptOptions) onlyForPrograms() error {
 	var wrong error
 	o.flags.Visit(func(f *pflag.Flag) {
-		if slices.Contains([]string{"param", "minimize", "maximize", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
+		if slices.Contains([]string{"param", "minimize", "maximize", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "stopping-setting", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
 			wrong = usageErrorf("--%s is for vernier run PROGRAM: with -f, the file says it (the namespace is --namespace, without a short form)", f.Name)
 		}
 	})
@@ -222,18 +222,8 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 	if s.Dir, err = os.Getwd(); err != nil {
 		return err
 	}
-	if _, known := algorithm.Get(s.Algorithm); !known {
-		return unknownMethod("algorithm", s.Algorithm, algorithm.Names())
-	}
-	settings, err := readSettings("--setting", o.settings)
-	if err != nil {
+	if err := o.methods(); err != nil {
 		return err
-	}
-	for _, setting := range settings {
-		s.Settings = append(s.Settings, v1beta1.AlgorithmSetting(setting))
-	}
-	if _, known := stop.Get(s.Stopping); !known && s.Stopping != "" {
-		return unknownMethod("stopping rule", s.Stopping, stop.Names())
 	}
 	python := strings.HasPrefix(filepath.Base(argv[0]), "python")
 	if s.Env, err = o.environment(python, getenv); err != nil {

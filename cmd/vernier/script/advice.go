@@ -19,7 +19,7 @@ var (
 // fieldFlags are the flags of vernier run by the beginnings of fields, the longest first.
 var fieldFlags = []struct{ field, flag string }{
 	{"spec.metricsCollectorSpec.source.filter", "--filter"}, {"spec.metricsCollectorSpec", "--metrics"},
-	{"spec.algorithm.algorithmSettings", "--setting"}, {"spec.algorithm", "--algorithm"}, {"spec.earlyStopping", "--stopping"}, {"spec.seed", "--seed"},
+	{"spec.algorithm.algorithmSettings", "--setting"}, {"spec.algorithm", "--algorithm"}, {"spec.earlyStopping.algorithmSettings", "--stopping-setting"}, {"spec.earlyStopping", "--stopping"}, {"spec.seed", "--seed"},
 	{"spec.maxTrialCount", "--max-trials"}, {"spec.parallelTrialCount", "--parallel"}, {"spec.maxFailedTrialCount", "--max-failed of vernier edit"},
 	{"spec.maxDuration", "--max-duration"}, {"spec.maxTrialDuration", "--max-trial-duration"}, {"spec.maxGPUHours", "--max-gpu-hours"},
 	{"spec.trialTemplate.retry", "--retry"}, {"metadata.name", "--name"},

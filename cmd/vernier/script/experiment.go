@@ -64,7 +64,7 @@ type Spec struct {
 	Filters   []string
 	Algorithm string
 	Settings  []v1beta1.AlgorithmSetting
-	Stopping  string
+	Stopping  v1beta1.EarlyStoppingSpec // no name: none
 	Trials    int32
 	Parallel  int32
 	GPUs      int
@@ -93,8 +93,8 @@ func (s Spec) Experiment() (*v1beta1.Experiment, error) {
 	} else {
 		e.Spec.Objectives = s.Objectives
 	}
-	if s.Stopping != "" {
-		e.Spec.EarlyStopping = &v1beta1.EarlyStoppingSpec{AlgorithmName: s.Stopping}
+	if s.Stopping.AlgorithmName != "" {
+		e.Spec.EarlyStopping = &s.Stopping
 	}
 	collector, err := s.collector()
 	if err != nil {
@@ -321,8 +321,11 @@ func (s Spec) summary() map[string]string {
 	out := map[string]string{
 		"program": strings.Join(s.Argv, " "), "directory": s.Dir, "parameters": strings.Join(parameters, " "),
 		"objective": strings.Join(objectives, ", "), "algorithm": s.Algorithm, "pass": string(s.Pass),
-		"metrics": strings.Join(append([]string{s.Metrics}, s.Filters...), " "), "stopping": s.Stopping,
+		"metrics": strings.Join(append([]string{s.Metrics}, s.Filters...), " "), "stopping": s.Stopping.AlgorithmName,
 		"gpus": fmt.Sprint(s.GPUs), "retry": fmt.Sprint(s.Retry),
+	}
+	for _, setting := range s.Stopping.AlgorithmSettings {
+		out["stopping"] += " " + setting.Name + "=" + setting.Value
 	}
 	for _, setting := range s.Settings {
 		settings = append(settings, setting.Name+"="+setting.Value)

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/stop"
+)
+
+// methods are the algorithm and the stopping rule, with their settings.
+func (o *scriptOptions) methods() error {
+	s, rule := &o.spec, o.spec.Stopping.AlgorithmName
+	if _, known := algorithm.Get(s.Algorithm); !known {
+		return unknownMethod("algorithm", s.Algorithm, algorithm.Names())
+	}
+	settings, err := readSettings("--setting", o.settings)
+	if err != nil {
+		return err
+	}
+	for _, setting := range settings {
+		s.Settings = append(s.Settings, v1beta1.AlgorithmSetting(setting))
+	}
+	if _, known := stop.Get(rule); !known && rule != "" {
+		return unknownMethod("stopping rule", rule, stop.Names())
+	}
+	if len(o.ofStopping) > 0 && rule == "" {
+		return usageErrorf("--stopping-setting is given without --stopping: name the rule")
+	}
+	if settings, err = readSettings("--stopping-setting", o.ofStopping); err != nil {
+		return err
+	}
+	for _, setting := range settings {
+		s.Stopping.AlgorithmSettings = append(s.Stopping.AlgorithmSettings, v1beta1.EarlyStoppingSetting(setting))
+	}
+	return nil
+}
