@@ -49,8 +49,8 @@ func Trainings() []*Problem {
 // boosting rounds, three at a time.
 const liveSteps = 27
 
-// CurveTrainings are networks and boosted trees whose loss is seen after each step. No
-// algorithm was tuned on them.
+// CurveTrainings are networks and boosted trees whose loss is seen after each step. What was
+// chosen on them is in docs/benchmarks.md.
 func CurveTrainings() []*Problem {
 	var out []*Problem
 	for _, model := range []string{"net", "boost"} {
