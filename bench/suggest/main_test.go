@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
 )
 
 func TestRunPlaysEachGameOnce(t *testing.T) {
@@ -48,5 +49,23 @@ func TestJoinSettings(t *testing.T) {
 	got := joinSettings([]string{"random", "tpe:a=1", "b=2", "sobol"})
 	if diff := cmp.Diff([]string{"random", "tpe:a=1,b=2", "sobol"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestGamesOfFunctionsPlayInstances(t *testing.T) {
+	o := options{suites: []string{"s1"}, problems: []string{"sphere-10"}, methods: []string{"random"}, seeds: "2", version: "v1", budget: 5}
+	jobs, err := o.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]bool{}
+	for _, j := range jobs {
+		places[j.run.Problem.At[0].Value] = true
+		if j.key.Draw != problem.Draw {
+			t.Errorf("%+v does not say that it is of an instance", j.key)
+		}
+	}
+	if len(places) != 2 {
+		t.Errorf("the optimum of two games is at %v", places)
 	}
 }

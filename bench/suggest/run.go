@@ -123,7 +123,7 @@ func (o *options) planOf(problems []*problem.Problem) ([]job, error) {
 				for _, seed := range seeds {
 					p := p.Instance(seed)
 					out = append(out, job{
-						key:    play.Key{Suite: p.Suite, Problem: p.Name, Regime: r.Name, Method: m.name, Version: m.version, Seed: seed, Budget: budget},
+						key:    play.Key{Suite: p.Suite, Problem: p.Name, Regime: r.Name, Method: m.name, Version: m.version, Seed: seed, Budget: budget, Draw: p.Drawn()},
 						run:    play.Run{Problem: p, Regime: r, Seed: seed, Budget: budget, Evaluate: play.Evaluator(p, seed)},
 						method: m,
 					})

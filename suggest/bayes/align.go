@@ -8,15 +8,18 @@ import (
 // alignWeight is as how many pairs the slope 1 counts.
 const alignWeight = 3
 
+// nearLevel is how far on the way to the next level a row may be to stand for its own.
+const nearLevel = 0.25
+
 // outlying is how many times as far above the median of the losses as their
 // least is below it a loss may be: what is further counts as that far.
 const outlying = 30
 
 // aligned brings the losses of all levels to the scale of the highest one, so
 // that they can be modelled together: from each level to the next by the line
-// that fits best what the same trials came to at both. The order within a level
-// does not change. What a trial came to further on, between two levels, is taken as far along
-// the line. losses are finite, one for each measured observation.
+// that fits best what the same trials came to at both. A row that is between two levels
+// moves by the part of the way that is still ahead of it. The order of rows at the same
+// resource does not change. losses are finite, one for each measured observation.
 func (d *data) aligned(losses []float64) []float64 {
 	size := 0.0
 	for _, y := range losses {
@@ -30,19 +33,17 @@ func (d *data) aligned(losses []float64) []float64 {
 	for k := range byLevel {
 		byLevel[k] = map[int]float64{}
 	}
-	between := make([]float64, len(losses)) // how far, from 0 at the level to 1 at the next
 	for i, o := range d.measured {
 		out[i], at[i] = losses[i]/size, d.levelOf(o.X)
-		if _, again := byLevel[at[i]][o.Number]; again {
-			between[i] = d.between(o.X, at[i])
-			continue
+		if _, again := byLevel[at[i]][o.Number]; !again {
+			byLevel[at[i]][o.Number] = out[i]
 		}
-		byLevel[at[i]][o.Number] = out[i]
 	}
+	between := d.between(at)
 	for k := range len(d.levels) - 1 {
 		var below, above []float64
 		for i, o := range d.measured {
-			if y, both := byLevel[k+1][o.Number]; both && at[i] == k && between[i] == 0 {
+			if y, both := byLevel[k+1][o.Number]; both && at[i] == k && between[i] < nearLevel {
 				below, above = append(below, byLevel[k][o.Number]), append(above, y)
 			}
 		}
@@ -66,13 +67,32 @@ func (d *data) levelOf(x []float64) int {
 	return k
 }
 
-// between is how far a row is from the level k to the next one, on the scale of levels.
-func (d *data) between(x []float64, k int) float64 {
-	if k+1 == len(d.levels) {
-		return 0
+// between is how far each row is on its way to the next level, from 0 to 1, given its level.
+// Reports may come late: a level is where half of the trials have reported first.
+func (d *data) between(at []int) []float64 {
+	firsts := make([][]float64, len(d.levels))
+	seen := map[[2]int]bool{} // by level and trial
+	for i, o := range d.measured {
+		if key := [2]int{at[i], o.Number}; !seen[key] {
+			seen[key] = true
+			firsts[at[i]] = append(firsts[at[i]], o.X[len(o.X)-1])
+		}
 	}
-	low, high := d.levels.coordinate(float64(d.levels[k])), d.levels.coordinate(float64(d.levels[k+1]))
-	return (x[len(x)-1] - low) / (high - low)
+	places := make([]float64, len(d.levels))
+	for k, level := range d.levels {
+		places[k] = d.levels.coordinate(float64(level))
+		if n := len(firsts[k]); n > 0 {
+			slices.Sort(firsts[k])
+			places[k] = firsts[k][(n-1)/2]
+		}
+	}
+	out := make([]float64, len(at))
+	for i, o := range d.measured {
+		if k := at[i]; k+1 < len(places) && places[k+1] > places[k] {
+			out[i] = math.Min(math.Max((o.X[len(o.X)-1]-places[k])/(places[k+1]-places[k]), 0), 1)
+		}
+	}
+	return out
 }
 
 // line through pairs: y = shift + slope*x, with a slope that is positive, and

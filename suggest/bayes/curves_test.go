@@ -113,6 +113,39 @@ func TestAlignmentFollowsLines(t *testing.T) {
 	}
 }
 
+// A trial whose first report after a level comes late, and is the last, is not taken for one
+// that came to that at the level.
+func TestAlignmentOfLateReports(t *testing.T) {
+	const perLevel = 10.0 // a loss falls by this from level to level
+	value := func(end float64, step int64) float64 { return end + perLevel*math.Log(27/float64(step))/math.Log(3) }
+	curve := func(end float64, steps ...int64) (out []suggest.Sample) {
+		for _, step := range steps {
+			out = append(out, suggest.Sample{Step: step, Value: value(end, step)})
+		}
+		return out
+	}
+	var trials []*suggest.Trial
+	for i := range 12 {
+		end := float64(i)
+		trial := &suggest.Trial{State: suggest.Succeeded, Values: []float64{end}, Curve: curve(end, 9, 27)}
+		switch {
+		case i%4 == 3:
+			trial = &suggest.Trial{State: suggest.Pruned, Values: []float64{value(end, 18)}, Curve: curve(end, 18)}
+		case i%4 == 2:
+			trial = &suggest.Trial{State: suggest.Pruned, Values: []float64{value(end, 9)}, Curve: curve(end, 9)}
+		}
+		trials = append(trials, trial)
+	}
+	d := curveData(t, trials)
+	losses := d.losses([]float64{1})
+	largest := value(10, 9)
+	for i, o := range d.measured {
+		if got := losses[i] * largest; math.Abs(got-float64(o.Number)) > 1e-9 {
+			t.Errorf("trial %d at %v: %v", o.Number, o.X[1], got)
+		}
+	}
+}
+
 // It is not known yet whether a trial that runs will hold the constraints, so that
 // its value is nothing to improve upon; it is learned from all the same.
 func TestRunningTrialsAreNoIncumbentsUnderConstraints(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // stopped later only when it did not improve beyond those that came after.
 //
 // The paper has eta 3 or 4 and r_min 1. Halving from a ninth of the end on decides later, at
-// more rungs, and was better on real trainings, whose curves cross: docs/benchmarks.md.
+// more rungs; what was measured is in docs/benchmarks.md.
 //
 // With brackets it is the rule hyperband.
 type asha struct {
@@ -40,17 +40,17 @@ func ashaRegistration() Registration {
 			etaSetting("2"),
 			minTrialsSetting("2", "values at a rung, the trial's own included,"),
 			rMaxSetting("no end", "At and after it nothing is stopped."),
-			rMinSetting("a ninth of r_max, or of the last step that any trial has reported"),
+			rMinSetting("a ninth of r_max; without it, of the median of the last steps of the trials that succeeded"),
 		},
 	}
 }
 
 func readASHA(r *suggest.SettingsReader, brackets bool) asha {
-	a := asha{rungs: readRungs(r, 0, 2), minTrials: count(r, minTrials, 2), brackets: brackets}
+	first, eta := int64(0), int64(2) // 0: derived from the end
 	if brackets {
-		a.rungs = readRungs(r, 1, 3)
+		first, eta = 1, 3
 	}
-	return a
+	return asha{rungs: readRungs(r, first, eta), minTrials: count(r, minTrials, 2), brackets: brackets}
 }
 
 // Stop implements suggest.Stopper.
@@ -58,7 +58,11 @@ func (a asha) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	c := contest{rungs: a.rungs, minTrials: a.minTrials, name: "rung", takesPart: func(int) bool { return true }}
 	if !a.brackets {
 		if c.rungs.first == 0 {
-			c.rungs.first = max(1, cmp.Or(c.rungs.end, furthest(s, t))/firstShare)
+			end := cmp.Or(c.rungs.end, typicalEnd(s))
+			if end == 0 {
+				return false, "" // how long a trial is, is not known yet
+			}
+			c.rungs.first = max(1, end/firstRung)
 		}
 		return c.judge(s, t)
 	}
@@ -79,18 +83,24 @@ func (a asha) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	return c.judge(s, t)
 }
 
-// firstShare is which part of a whole trial the first rung is at: one in so many.
-const firstShare = 9
+// firstRung is how many times the first rung goes into a whole trial.
+const firstRung = 9
 
-// furthest is the last step that any trial has reported.
-func furthest(s suggest.Study, t *suggest.Trial) int64 {
-	last := int64(0)
-	for _, t := range append(s.Trials[:len(s.Trials):len(s.Trials)], t) {
-		for _, sample := range t.Curve {
-			last = max(last, sample.Step)
+// typicalEnd is the median of the last steps of the trials that succeeded, so that a trial
+// with more steps than the others changes little; 0: none has.
+func typicalEnd(s suggest.Study) int64 {
+	var ends []int64
+	for _, t := range s.Trials {
+		if t.State != suggest.Succeeded || len(t.Curve) == 0 {
+			continue
 		}
+		ends = append(ends, slices.MaxFunc(t.Curve, func(a, b suggest.Sample) int { return cmp.Compare(a.Step, b.Step) }).Step)
 	}
-	return last
+	if len(ends) == 0 {
+		return 0
+	}
+	slices.Sort(ends)
+	return max(1, ends[len(ends)/2])
 }
 
 // rungs are the steps first, first*eta, first*eta^2, ... below end.
@@ -120,11 +130,15 @@ func rMaxSetting(byDefault, more string) suggest.SettingHelp {
 
 func readRungs(r *suggest.SettingsReader, first, eta int64) rungs {
 	whole := suggest.Range{Min: 1, Max: maxResource}
-	return rungs{
+	l := rungs{
 		first: r.Int(settingRMin, first, whole),
 		eta:   r.Int(settingEta, eta, suggest.Range{Min: 2, Max: maxResource}),
 		end:   r.Int(settingRMax, 0, whole),
 	}
+	if r.Has(settingRMin) && l.end > 0 && l.first > l.end {
+		r.Fail(settingRMin, "is %d, above r_max, %d; lower it", l.first, l.end)
+	}
+	return l
 }
 
 // reached is the highest rung up to the step.

@@ -128,8 +128,19 @@ func TestRules(t *testing.T) {
 			rule: "asha", settings: suggest.Settings{setting("r_max", "27")}, others: succeeded(values(1, 1, 1), values(2, 2, 2)), trial: &suggest.Trial{Number: 9, Curve: values(1, 1, 3)},
 			want: "its value 3 at the rung of step 3 is worse than 2, which the best 1/2 of 3 trials reach there",
 		},
-		"asha, by default from a ninth of the furthest step on": {
-			rule: "asha", others: succeeded(repeated(1, 27)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2)},
+		"asha, nothing is stopped before it is known how long a trial is": {
+			rule: "asha", others: withState(suggest.Running, succeeded(repeated(1, 9), repeated(1, 9))), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 9)},
+		},
+		"asha, by default from a ninth of what succeeded on": {
+			rule: "asha", others: succeeded(repeated(1, 27), repeated(1, 27)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2)},
+		},
+		"asha, by default at a ninth of what succeeded": {
+			rule: "asha", others: succeeded(repeated(1, 27), repeated(1, 27)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2, 2)},
+			want: "its value 2 at the rung of step 3 is worse than 1, which the best 1/2 of 3 trials reach there",
+		},
+		"asha, one long trial does not move the rungs": {
+			rule: "asha", others: succeeded(repeated(1, 27), repeated(1, 27), repeated(1, 270)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2, 2)},
+			want: "its value 2 at the rung of step 3 is worse than 1, which the best 1/2 of 4 trials reach there",
 		},
 		"asha, alone at the rung": {
 			rule: "asha", others: succeeded(values(5)), trial: &suggest.Trial{Number: 9, Resource: 9, Curve: values(1, 1, 100)}, settings: suggest.Settings{setting("eta", "3"), setting("r_min", "3"), setting("min_trials_required", "3")},

@@ -21,6 +21,8 @@ type Key struct {
 	Version string `json:"version"`
 	Seed    uint64 `json:"seed"`
 	Budget  int    `json:"budget"`
+	// Draw is how the instance of a function was drawn, problem.Draw; 0 for real tasks.
+	Draw int `json:"draw,omitempty"`
 }
 
 // Record is the result of a game.

@@ -48,6 +48,7 @@ func fidelityProblems() []*Problem {
 func squashed(p *Problem, scale float64) *Problem {
 	f, optimum := p.Truth, p.Optimum
 	q := *p
+	q.drawn = nil
 	q.Optimum = 0
 	q.Truth = single(func(point suggest.Point) float64 {
 		return -math.Expm1(-(f(point).Values[0] - optimum) / scale)

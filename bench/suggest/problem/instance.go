@@ -11,13 +11,16 @@ import (
 // warpLeast and 1-warpLeast.
 const warpLeast = 0.35
 
-// Instance of a function for a seed, so that nothing can be tuned to where its optimum
-// is. Functions that are defined beyond their box get the optimum at a random place in the
-// central 80 % of it, and those of BBOB another rotation too. In all, continuous
-// parameters are mirrored by chance and warped, linear steps are mirrored by chance, and the order
-// of choices is shuffled. Parameters that conditions name stay as they are, and lists
-// and whole numbers on a logarithmic scale, whose steps mean something. The space and the value of
-// the optimum stay too. Real tasks are returned as they are.
+// Draw is the revision of Instance: games of another one are not comparable.
+const Draw = 1
+
+// Instance of a function for a seed, so that its optimum is not where a tuner may have been
+// tuned to. Functions that are defined beyond their box get the optimum at a random place in
+// the central 80 % of it, and those of BBOB other rotations too. In all, continuous parameters
+// are mirrored by chance and warped a little, linear steps are mirrored by chance, and the
+// order of choices is shuffled. What stays: parameters that conditions name; lists, and whole
+// numbers on a logarithmic scale, whose steps mean something; the space, and the value of the
+// optimum. Real tasks are returned as they are.
 func (p *Problem) Instance(seed uint64) *Problem {
 	if p.Truth == nil {
 		return p
@@ -45,6 +48,14 @@ func (p *Problem) Instance(seed uint64) *Problem {
 		q.At = space.Assignments(d.hide(at))
 	}
 	return &q
+}
+
+// Drawn is Draw for an instance, and 0 for the problem itself.
+func (p *Problem) Drawn() int {
+	if p.instance == "" {
+		return 0
+	}
+	return Draw
 }
 
 // disguise maps the points that a tuner sees to those of the function.

@@ -89,3 +89,24 @@ func TestInstancesAreFunctionsOfTheSeed(t *testing.T) {
 		}
 	}
 }
+
+// TestInstancesDiffer: what can be disguised is, also where the optimum cannot be moved.
+func TestInstancesDiffer(t *testing.T) {
+	for _, name := range []string{"branin-2", "network-7", "tree-12", "zdt1-12", "curve-crossing-6"} {
+		found, err := Find(Suites(), []string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := found[0]
+		stream, differ := rng.New(3, "test", 0, name), 0
+		for range 20 {
+			point := draw(p.Space(), stream)
+			if cmp.Diff(p.Instance(1).Truth(point), p.Instance(2).Truth(point)) != "" {
+				differ++
+			}
+		}
+		if differ < 15 {
+			t.Errorf("%s: at %d of 20 points seeds differ", name, differ)
+		}
+	}
+}

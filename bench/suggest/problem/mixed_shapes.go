@@ -123,6 +123,7 @@ func quantised(name string, p *Problem, levels int, width float64) *Problem {
 	step := width / float64(levels)
 	f := p.Truth
 	q := *p
+	q.drawn = nil
 	q.Name, q.Family = name, name
 	q.Optimum = step * math.Ceil(p.Optimum/step)
 	q.Truth = single(func(point suggest.Point) float64 {
@@ -135,6 +136,7 @@ func quantised(name string, p *Problem, levels int, width float64) *Problem {
 func crashing(name string, p *Problem, crash func(x []float64) bool) *Problem {
 	f := p.Truth
 	q := *p
+	q.drawn = nil
 	q.Name, q.Family = name, name
 	q.Truth = func(point suggest.Point) Outcome {
 		if crash(values(point)) {

@@ -12,9 +12,9 @@ import (
 )
 
 // record of a game on Branin's function that ends at a loss.
-func record(problem, method, version string, seed uint64, loss float64) play.Record {
+func record(task, method, version string, seed uint64, loss float64) play.Record {
 	return play.NewRecord(play.Key{
-		Suite: "s1", Problem: problem, Regime: play.Sequential, Method: method, Version: version, Seed: seed, Budget: 40,
+		Suite: "s1", Problem: task, Regime: play.Sequential, Method: method, Version: version, Seed: seed, Budget: 40, Draw: problem.Draw,
 	}, play.Played{Path: play.Path{{1, loss + 1}, {20, loss}}, Spent: []play.Cost{{CPU: 2e6, Wall: 3e6}}}, nil)
 }
 
@@ -30,7 +30,7 @@ func TestScores(t *testing.T) {
 		record("branin-2", "exact", "v1", 0, optimum),
 		record("branin-2", "half", "v1", 0, (optimum+clip)/2),
 		record("branin-2", "far", "v1", 0, clip+100*(clip-optimum)),
-		play.NewRecord(play.Key{Suite: "s1", Problem: "branin-2", Regime: play.Sequential, Method: "nothing", Budget: 40}, play.Played{}, nil),
+		play.NewRecord(play.Key{Suite: "s1", Problem: "branin-2", Regime: play.Sequential, Method: "nothing", Budget: 40, Draw: problem.Draw}, play.Played{}, nil),
 	})
 	want := map[string]struct {
 		score   float64

@@ -98,8 +98,8 @@ func newBook(records []play.Record) *book {
 	}
 	byTask := map[task][]play.Record{}
 	for _, r := range records {
-		if problems[r.Problem] == nil {
-			continue // a problem of an older version
+		if problems[r.Problem] == nil || r.Draw != problem.Draw {
+			continue // of an older version
 		}
 		t := task{r.Problem, r.Regime, r.Budget}
 		byTask[t] = append(byTask[t], r)
