@@ -23,12 +23,9 @@ func newAgentCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT)
+			ctx, down, stop := agentSignals(cmd.Context())
 			defer stop()
-			// SIGTERM comes when the instance stops: the pods end too.
-			down, stopDown := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM) // SIGINT leaves the pods
-			defer stopDown()
-			config.Down = down.Done()
+			config.Down = down
 			var err error
 			if config.REST, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 				return err
@@ -80,4 +77,12 @@ func quantity(text string) (resource.Quantity, error) {
 		return q, usageErrorf("%q is not a quantity, such as 4 or 500m or 8Gi: %w", text, err)
 	}
 	return q, nil
+}
+
+// agentSignals end the agent: SIGINT leaves its pods, SIGTERM, which comes when the instance
+// stops, ends them too.
+func agentSignals(parent context.Context) (ctx context.Context, down <-chan struct{}, stop func()) {
+	ctx, leave := signal.NotifyContext(parent, syscall.SIGINT)
+	ending, stopEnding := signal.NotifyContext(context.WithoutCancel(parent), syscall.SIGTERM)
+	return ctx, ending.Done(), func() { leave(); stopEnding() }
 }

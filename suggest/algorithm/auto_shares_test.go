@@ -78,6 +78,31 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 	}
 }
 
+// A rule that stops trials leaves curves that forests cannot read.
+func TestAutoSeesThatTrialsAreStopped(t *testing.T) {
+	curve := []suggest.Sample{{Step: 1, Value: 3}, {Step: 2, Value: 2}, {Step: 3, Value: 1}}
+	for name, c := range map[string]struct {
+		state suggest.State
+		warm  bool
+		want  situation
+	}{
+		"a trial was stopped":       {suggest.Pruned, false, situation{stopped: true}},
+		"none was":                  {suggest.Succeeded, false, situation{forest: true}},
+		"there are earlier studies": {suggest.Succeeded, true, situation{}},
+	} {
+		s := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Trials: []*suggest.Trial{
+			{Number: 0, State: suggest.Succeeded, Values: []float64{1}, Curve: curve},
+			{Number: 1, State: c.state, Values: []float64{2}, Curve: curve[:2]},
+		}}
+		if c.warm {
+			s.Warm = []*suggest.Trial{{Number: 0, State: suggest.Succeeded, Values: []float64{1}}}
+		}
+		if got := situationOf(s); got.stopped != c.want.stopped || got.forest != c.want.forest {
+			t.Errorf("%s: stopped %v, forest %v", name, got.stopped, got.forest)
+		}
+	}
+}
+
 // The models are ranked by all trials that have ended: the first ones, which are spread
 // evenly, are no model's, and a failure is worst.
 func TestModelsAreRankedByTheirTrials(t *testing.T) {

@@ -172,6 +172,13 @@ func (f *fidelity) spent(t *suggest.Trial) float64 {
 	return t.Point[f.parameter].Float()
 }
 
+// counts says whether the result of a trial that no rung gave its resource is one of a level, or
+// of whole trials where there is no level yet.
+func (f *fidelity) counts(t *suggest.Trial, level float64) bool {
+	spent := f.spent(t)
+	return spent == 0 || spent == level || level < 0 && spent >= float64(f.max)
+}
+
 // nearestValue is the value of a number's parameter that is nearest to x.
 func nearestValue(p suggest.Parameter, x float64) suggest.Value {
 	x = math.Min(math.Max(x, p.Min()), p.Max())
@@ -292,7 +299,7 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 	view.Trials = make([]*suggest.Trial, len(b.base))
 	for i, base := range b.base {
 		t := &suggest.Trial{Number: i, Point: base.trial.Point, State: suggest.Killed, Values: base.trial.Values, Constraints: base.trial.Constraints}
-		if spent := f.spent(base.trial); base.last == nil && (spent == 0 || spent >= level || !f.learns) {
+		if base.last == nil && (!f.learns || f.counts(base.trial, level)) {
 			t.State = base.trial.State
 		}
 		for e := base.last; e != nil; e = e.sibling {

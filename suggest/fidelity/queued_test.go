@@ -7,8 +7,8 @@ import (
 	"github.com/vernier-ml/vernier/suggest/history"
 )
 
-// A point that a user queued has no rung, but says in its parameter how long it trained. With
-// fewer epochs than others it is no result of a whole trial.
+// A point that a user queued has no rung, but says in its parameter how long it trained. It is
+// compared with others of that length only.
 func TestAQueuedPointIsAsLongAsItsParameterSays(t *testing.T) {
 	space, err := suggest.NewSpace([]suggest.ParameterSpec{
 		{Name: "x", Kind: suggest.Double, Min: "0", Max: "1"}, {Name: "epochs", Kind: suggest.Int, Min: "1", Max: "27"},
@@ -18,7 +18,7 @@ func TestAQueuedPointIsAsLongAsItsParameterSays(t *testing.T) {
 	}
 	f := readFidelity(space, suggest.Settings{{Name: "resource_name", Value: "epochs"}}.Read(), false)
 	f.learns = true
-	for epochs, whole := range map[string]bool{"3": false, "27": true} {
+	for epochs, want := range map[string]struct{ counts, whole bool }{"3": {false, false}, "9": {true, false}, "27": {false, true}} {
 		point, _ := space.Parse([]suggest.Assignment{{Name: "x", Value: "0.5"}, {Name: "epochs", Value: epochs}})
 		s := suggest.Study{
 			Objectives: []suggest.Objective{{Name: "loss"}},
@@ -31,11 +31,15 @@ func TestAQueuedPointIsAsLongAsItsParameterSays(t *testing.T) {
 			})
 		}
 		b := readRungs(history.NewReader(space).Read(s))
-		if got := f.view(s, b).Trials[0].State == suggest.Succeeded; got != whole {
-			t.Errorf("%s epochs among trials of 9: counts as a result %v, want %v", epochs, got, whole)
+		if got := f.view(s, b).Trials[0].State == suggest.Succeeded; got != want.counts {
+			t.Errorf("%s epochs among trials of 9: counts as a result %v, want %v", epochs, got, want.counts)
 		}
-		if got := f.curves(s, b).Trials[0].Resource >= 27; got != whole {
-			t.Errorf("%s epochs: counts as whole %v, want %v", epochs, got, whole)
+		if got := f.curves(s, b).Trials[0].Resource >= 27; got != want.whole {
+			t.Errorf("%s epochs: counts as whole %v, want %v", epochs, got, want.whole)
+		}
+		s.Trials = s.Trials[:1]
+		if got := f.view(s, readRungs(history.NewReader(space).Read(s))).Trials[0].State == suggest.Succeeded; got != want.whole {
+			t.Errorf("%s epochs alone: counts as a result %v, want %v", epochs, got, want.whole)
 		}
 	}
 }

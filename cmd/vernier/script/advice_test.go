@@ -33,7 +33,7 @@ func TestAdviceNamesTheFlagsOfTheCommandLine(t *testing.T) {
 		"one of several objectives":        {several, "spec.objectives[1].objectiveMetricName: Invalid value", "--maximize acc: Invalid value"},
 		"the filter":                       {made, "spec.metricsCollectorSpec.source.filter.metricsFormat[0]: Invalid value", "--filter: Invalid value"},
 		"the collector":                    {made, "spec.metricsCollectorSpec.source.fileSystemPath.path: Invalid value", "--metrics: Invalid value"},
-		"the algorithm":                    {made, "spec.algorithm.algorithmSettings[0]: x; spec.earlyStopping: y", "--setting: x; --stopping: y"},
+		"the algorithm":                    {made, "spec.algorithm.algorithmSettings[0]: x; spec.earlyStopping: y; spec.earlyStopping.algorithmSettings[1]: z", "--setting: x; --stopping: y; --stopping-setting: z"},
 		"budgets":                          {made, "spec.maxTrialCount: x, spec.maxTrialDuration: y; spec.maxGPUHours: z", "--max-trials: x, --max-trial-duration: y; --max-gpu-hours: z"},
 		"the name":                         {made, "metadata.name: Invalid value", "--name: Invalid value"},
 		"a field that has no flag":         {made, "spec.resumePolicy: Invalid value", "spec.resumePolicy: Invalid value"},

@@ -117,6 +117,15 @@ func TestDifferencesOfSearches(t *testing.T) {
 	if diff := cmp.Diff([]string{`parameters: "x=int(1,2)" there, "x=int(1,3)" here`}, differ); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	stopped := before
+	stopped.Stopping = v1beta1.EarlyStoppingSpec{AlgorithmName: "asha", AlgorithmSettings: []v1beta1.EarlyStoppingSetting{{Name: "r_max", Value: "27"}}}
+	if diff := cmp.Diff(&stopped.Stopping, of(stopped).Spec.EarlyStopping); diff != "" {
+		t.Errorf("the experiment's rule (-want +got):\n%s", diff)
+	}
+	differ, err = Differences(of(before), of(stopped))
+	if diff := cmp.Diff([]string{`stopping: "" there, "asha r_max=27" here`}, differ); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
 	if differ, err := Differences(&v1beta1.Experiment{}, of(before)); err != nil || len(differ) != 1 {
 		t.Errorf("an experiment of a file: %v, %v", differ, err)
 	}
