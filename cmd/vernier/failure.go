@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,7 @@ func (v experimentView) brief(message string) string {
 	text, newest, _ := strings.Cut(message, v1beta1.NewestSays)
 	for _, t := range v.Trials {
 		if isBad(t.State) && t.Message != "" {
-			if strings.Contains(newest, cause(t.Message)) {
+			if strings.Contains(alike(newest), alike(cause(t.Message))) {
 				return text
 			}
 			break
@@ -56,6 +57,12 @@ func (v experimentView) brief(message string) string {
 	}
 	return message
 }
+
+var numbered = regexp.MustCompile(`\S*\d\S*`)
+
+// alike is a message without what differs from trial to trial: the names of the trial and its
+// pod, and the values of parameters.
+func alike(message string) string { return numbered.ReplaceAllString(message, "#") }
 
 // notFinite says that the objective was measured, and is NaN or infinite.
 func (t trialView) notFinite() bool {

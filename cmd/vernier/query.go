@@ -24,7 +24,7 @@ const (
 	queryColumns = `  experiments(name, state, algorithm, objective, type, best_trial, best_value, trials, created)
   trials(experiment, trial, name, state, best, started, ended, seconds, value, message)
   params(experiment, trial, name, value)         value is a number where it is one
-  metrics(experiment, trial, name, value)        the result of each metric
+  metrics(experiment, trial, name, value)        the result of each metric, NULL if it is not finite
   curves(experiment, trial, metric, attempt, step, time, value)
 `
 	queryHelp = `Ask questions about experiments in SQL, of SQLite's kind. The tables are made in memory
@@ -210,17 +210,17 @@ func fillExperiment(ctx context.Context, db *sql.DB, v experimentView, now time.
 		kind = string(o[0].Type)
 	}
 	if best, ok := v.best(); ok {
-		bestName, bestValue = best.Name, sqlValue(best.objective())
+		bestName, bestValue = best.Name, sqlNumber(best.objective())
 	}
 	insert("experiments", e.Name, v.State, algorithm, v.metricName(), kind, bestName, bestValue, len(v.Trials), e.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, t := range v.Trials {
 		x := exportTrial(v, t, now)
-		insert("trials", e.Name, t.Number, t.Name, t.State, x.Best, x.Start, x.End, x.Took, sqlValue(t.objective()), t.Message)
+		insert("trials", e.Name, t.Number, t.Name, t.State, x.Best, x.Start, x.End, x.Took, sqlNumber(t.objective()), t.Message)
 		for _, p := range t.Params {
 			insert("params", e.Name, t.Number, p.Name, sqlValue(p.Value))
 		}
 		for _, m := range t.Metrics {
-			insert("metrics", e.Name, t.Number, m.Name, sqlValue(m.Value))
+			insert("metrics", e.Name, t.Number, m.Name, sqlNumber(m.Value))
 		}
 	}
 	if failed == nil {
@@ -244,6 +244,15 @@ func sqlValue(text string) any {
 		return nil
 	}
 	return text
+}
+
+// sqlNumber is the value of a metric: NULL where it is no number that can be compared, as max,
+// avg and order by would count a text.
+func sqlNumber(text string) any {
+	if _, ok := finite(text); !ok {
+		return nil
+	}
+	return sqlValue(text)
 }
 
 func (o queryOptions) fillCurves(ctx context.Context, db *sql.DB, s collector.Store, views []experimentView) error {
@@ -284,7 +293,7 @@ func (o queryOptions) fillCurve(ctx context.Context, tx *sql.Tx, s collector.Sto
 			if p.Time != nil {
 				at = p.Time.Format(time.RFC3339Nano)
 			}
-			if _, err := tx.ExecContext(ctx, "INSERT INTO curves VALUES (?, ?, ?, ?, ?, ?, ?)", experiment, t.Number, c.Metric, c.Attempt, p.Step, at, float64(p.Value)); err != nil {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO curves VALUES (?, ?, ?, ?, ?, ?, ?)", experiment, t.Number, c.Metric, c.Attempt, p.Step, at, sqlNumber(fmt.Sprint(float64(p.Value)))); err != nil {
 				return fmt.Errorf("fill the tables: %w", err)
 			}
 		}

@@ -25,6 +25,12 @@ func asked(ctx context.Context, t *testing.T, output, text string) (string, erro
 // answered is asked without the look at the text.
 func answered(ctx context.Context, t *testing.T, output, text string) (string, error) {
 	t.Helper()
+	return answeredOf(ctx, t, output, text, "3", "0.5", "")
+}
+
+// answeredOf is answered with these results of the trials.
+func answeredOf(ctx context.Context, t *testing.T, output, text string, values ...string) (string, error) {
+	t.Helper()
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func answered(ctx context.Context, t *testing.T, output, text string) (string, e
 			t.Fatal(err)
 		}
 	}
-	view := aView(withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.5")), "3", "0.5", "")
+	view := aView(withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.5")), values...)
 	if err := fillExperiment(t.Context(), db, view, noon.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +70,24 @@ func TestQuery(t *testing.T) {
 				t.Errorf("got %q, %v; want %q", got, err, test.want)
 			}
 		})
+	}
+}
+
+func TestQueryHasNoTextForANumber(t *testing.T) {
+	got, err := answeredOf(t.Context(), t, "json", `select count(*) as n, count(t.value) as known, max(t.value) as most, avg(t.value) as mean, max(m.value) as metric
+		from trials t join metrics m using (experiment, trial) where m.name = 'loss'`, "1", "NaN", "nan", "+Inf", "-inf", "much", "3")
+	want := `[
+  {
+    "known": 2,
+    "mean": 2,
+    "metric": 3,
+    "most": 3,
+    "n": 7
+  }
+]
+`
+	if err != nil || got != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
 }
 

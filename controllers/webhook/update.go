@@ -37,7 +37,7 @@ func validateUpdate(exp, old *v1beta1.Experiment) (changed bool, errs field.Erro
 	if !equality.Semantic.DeepEqual(withoutQueued(exp), withoutQueued(old)) {
 		errs = append(errs, field.Forbidden(specPath().Child("initialTrials"), "cannot be changed, except for those with an id, which are queued: give a new one an id"))
 	}
-	if old.IsCompleted() {
+	if old.IsCompleted() && len(errs) == 0 { // limits that were not touched are not what is wrong
 		errs = append(errs, validateRestart(exp, old)...)
 	}
 	return true, errs
@@ -69,7 +69,7 @@ func validateRestart(exp, old *v1beta1.Experiment) field.ErrorList {
 		return nil
 	}
 	if !old.CanResume() {
-		return field.ErrorList{field.Forbidden(path, whyNoRestart(old)+": create a new experiment instead")}
+		return field.ErrorList{field.Forbidden(path, whyNoRestart(old))}
 	}
 	return nil
 }
@@ -102,17 +102,19 @@ func uncounted(exp, old *v1beta1.Experiment) (warnings []string) {
 	return nil
 }
 
+// whyNoRestart says what to do instead, too.
 func whyNoRestart(old *v1beta1.Experiment) string {
+	const anew = ": create a new experiment instead"
 	c := old.Condition(v1beta1.ExperimentSucceeded)
 	switch {
 	case old.IsFailed() || c == nil:
-		return "the experiment has failed and cannot go on"
+		return "the experiment has failed and cannot go on" + anew
 	case c.Reason == v1beta1.ReasonExperimentMaxDurationReached:
-		return "the time of the experiment is over; warmStartFrom of another one can name it"
+		return "the time of the experiment is over" + anew + "; its warmStartFrom can name this one"
 	case c.Reason != v1beta1.ReasonExperimentMaxTrialsReached && c.Reason != v1beta1.ReasonExperimentMaxGPUHoursReached:
-		return "the experiment has succeeded (" + c.Reason + ") and has nothing left to do"
+		return "the experiment has succeeded (" + c.Reason + ") and has nothing left to do" + anew
 	default:
-		return "the experiment has completed and its resumePolicy is Never; with LongRunning or FromVolume it could go on"
+		return "the experiment has completed and its resumePolicy is Never" + anew + "; one with LongRunning or FromVolume can go on after its end"
 	}
 }
 

@@ -66,11 +66,11 @@ func TestUpdates(t *testing.T) {
 		"FromVolume goes on":        {ended(v1beta1.FromVolume, max), raise, nil},
 		"LongRunning without limit": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }, nil},
 		"Never does not go on": {ended(v1beta1.NeverResume, max), raise,
-			[]string{"spec.maxTrialCount: Forbidden: the experiment has completed and its resumePolicy is Never; with LongRunning or FromVolume it could go on: create a new experiment instead"}},
+			[]string{"spec.maxTrialCount: Forbidden: the experiment has completed and its resumePolicy is Never: create a new experiment instead; one with LongRunning or FromVolume can go on after its end"}},
 		"a goal that is reached": {ended(v1beta1.LongRunning, goal), raise,
 			[]string{"spec.maxTrialCount: Forbidden: the experiment has succeeded (ExperimentGoalReached) and has nothing left to do"}},
 		"time that is over": {ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxDurationReached), raise,
-			[]string{"spec.maxTrialCount: Forbidden: the time of the experiment is over; warmStartFrom of another one can name it: create a new experiment instead"}},
+			[]string{"spec.maxTrialCount: Forbidden: the time of the experiment is over: create a new experiment instead; its warmStartFrom can name this one"}},
 		"GPU hours that are used up, and more of them": {both(ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxGPUHoursReached), usedHours(8, "8.01")), both(raise, usedHours(9, "8.01")), nil},
 		"GPU hours that are used up": {both(ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxGPUHoursReached), usedHours(8, "8.01")), raise,
 			[]string{"spec.maxGPUHours: Invalid value: 8: the trials have used 8.01 GPU hours: raise maxGPUHours above that to go on"}},
@@ -78,6 +78,8 @@ func TestUpdates(t *testing.T) {
 			[]string{"spec.maxGPUHours: Invalid value: 8: the trials have used 8.01 GPU hours: raise maxGPUHours above that to go on"}},
 		"not enough trials": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(1)) },
 			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has 12 trials already: raise maxTrialCount above that to go on"}},
+		"another algorithm for one that has ended": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.Algorithm.AlgorithmName = "tpe" },
+			[]string{"spec.algorithm: Forbidden: cannot be changed"}},
 		"failed": {func(e *v1beta1.Experiment) {
 			e.Spec.ResumePolicy = v1beta1.LongRunning
 			e.MarkFailed(v1beta1.ReasonExperimentFailed, "", metav1.Time{})

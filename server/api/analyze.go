@@ -150,10 +150,13 @@ func answer(ctx context.Context, known suggest.Study, fixed string, r *vernierv1
 func importance(ctx context.Context, known suggest.Study, objective int, fixed string, method vernierv1.AnalyzeRequest_Importance_Method) (*vernierv1.AnalyzeResponse_Importance, error) {
 	var found analysis.Importance
 	var err error
-	if method == vernierv1.AnalyzeRequest_Importance_F_ANOVA {
+	switch method {
+	case vernierv1.AnalyzeRequest_Importance_METHOD_UNSPECIFIED, vernierv1.AnalyzeRequest_Importance_F_ANOVA:
 		found, err = analysis.FunctionalANOVA(ctx, known, objective)
-	} else {
+	case vernierv1.AnalyzeRequest_Importance_PED_ANOVA:
 		found, err = analysis.PEDANOVA(known, objective)
+	default:
+		return nil, fmt.Errorf("the method %d is unknown; give F_ANOVA or PED_ANOVA", method)
 	}
 	out := &vernierv1.AnalyzeResponse_Importance{Interactions: found.Interactions}
 	for _, p := range found.Parameters {

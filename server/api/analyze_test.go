@@ -2,9 +2,11 @@ package api
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -36,4 +38,20 @@ func TestImportanceLeavesOutTheResource(t *testing.T) {
 	if diff := cmp.Diff([]string{"lr", "optimizer"}, got.GetImportance().GetParameters()) + cmp.Diff([]string{"lr", "optimizer"}, leading(got.GetImportance())); diff != "" || len(got.GetImportance().GetShares()) != 2 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	named, err := s.Analyze(t.Context(), importanceBy(vernierv1.AnalyzeRequest_Importance_F_ANOVA))
+	if diff := cmp.Diff(named, got, protocmp.Transform()); err != nil || diff != "" {
+		t.Errorf("without a method it is not F_ANOVA: %v\n%s", err, diff)
+	}
+	for method, want := range map[vernierv1.AnalyzeRequest_Importance_Method]string{
+		vernierv1.AnalyzeRequest_Importance_PED_ANOVA: "failed_precondition: there are too few finished trials to tell: 18 of 24",
+		7: "invalid_argument: the method 7 is unknown",
+	} {
+		if _, err := s.Analyze(t.Context(), importanceBy(method)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("by %v: %v, want %s", method, err, want)
+		}
+	}
+}
+
+func importanceBy(m vernierv1.AnalyzeRequest_Importance_Method) *vernierv1.AnalyzeRequest {
+	return &vernierv1.AnalyzeRequest{Parent: parent, Question: &vernierv1.AnalyzeRequest_Importance_{Importance: &vernierv1.AnalyzeRequest_Importance{Method: m}}}
 }

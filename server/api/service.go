@@ -72,7 +72,7 @@ type Config struct {
 func Mount(mux *http.ServeMux, c Config) (paths []string) { return newService(c).mount(mux) }
 
 func (s *service) mount(mux *http.ServeMux) (paths []string) {
-	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxBody), connect.WithCompressMinBytes(compressFrom))
+	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxBody), connect.WithCompressMinBytes(compressFrom), strict())
 	for _, add := range []func() (string, http.Handler){
 		func() (string, http.Handler) { return vernierv1.NewExperimentServiceHandler(s, options) },
 		func() (string, http.Handler) { return vernierv1.NewDashboardServiceHandler(s, options) },

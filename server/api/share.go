@@ -206,13 +206,13 @@ func (s *service) sharedAnswers(ctx context.Context, exp *v1beta1.Experiment, pa
 			return ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Importance_{Importance: &vernierv1.AnalyzeRequest_Importance{Method: m}}})
 		}
 		ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Pareto_{Pareto: &vernierv1.AnalyzeRequest_Pareto{}}})
-		names := leading(important(vernierv1.AnalyzeRequest_Importance_PED_ANOVA).GetImportance())
+		names := leading(important(vernierv1.AnalyzeRequest_Importance_F_ANOVA).GetImportance())
 		for i, x := range names {
 			for _, y := range names[i+1:] {
 				ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Contour_{Contour: &vernierv1.AnalyzeRequest_Contour{X: x, Y: y, Points: sharedGrid}}})
 			}
 		}
-		important(vernierv1.AnalyzeRequest_Importance_F_ANOVA)
+		important(vernierv1.AnalyzeRequest_Importance_PED_ANOVA)
 	}
 	return out
 }

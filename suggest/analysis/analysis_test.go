@@ -152,6 +152,23 @@ func TestImportance(t *testing.T) {
 	}
 }
 
+// Of the best two or three, chance would tell.
+func TestImportanceOfFewResultsFindsWhatDominates(t *testing.T) {
+	lr := double("lr", "1e-5", "1")
+	lr.Distribution = suggest.LogUniform
+	space := newSpace(t, lr, double("b", "0", "1"), suggest.ParameterSpec{Name: "c", Kind: suggest.Categorical, List: []string{"u", "v", "w"}})
+	all := play(space, 240, func(p suggest.Point) float64 { return math.Pow(math.Log10(p[0].Float())+3, 2) + 0.1*p[1].Float() })
+	for evaluator, evaluate := range evaluators() {
+		for i := range 10 {
+			s := all
+			s.Trials = all.Trials[i*24 : (i+1)*24]
+			if got, err := evaluate(s); err != nil || sharesOf(got)[0] < 0.5 {
+				t.Errorf("%s of trials %d to %d: %+v, %v; want more than half for lr", evaluator, i*24, i*24+23, got, err)
+			}
+		}
+	}
+}
+
 func TestImportanceDependsOnTheLossesAlone(t *testing.T) {
 	space := newSpace(t, double("a", "0", "1"), suggest.ParameterSpec{Name: "c", Kind: suggest.Categorical, List: []string{"u", "v"}})
 	for evaluator, evaluate := range evaluators() {
@@ -178,8 +195,11 @@ func TestImportanceOfOddStudies(t *testing.T) {
 		if err != nil || !slices.Equal(sharesOf(got), []float64{0, 0}) || got.Interactions != 0 {
 			t.Errorf("%s of a constant: %+v, %v", evaluator, got, err)
 		}
-		if _, err := evaluate(play(space, 7, func(p suggest.Point) float64 { return p[0].Float() })); !errors.Is(err, ErrTooFew) {
-			t.Errorf("%s of 7 trials: %v, want %v", evaluator, err, ErrTooFew)
+		least := map[string]int{"functional ANOVA": 8, "PED-ANOVA": 24}[evaluator]
+		for n, want := range map[int]error{least - 1: ErrTooFew, least: nil} {
+			if _, err := evaluate(play(space, n, func(p suggest.Point) float64 { return p[0].Float() })); !errors.Is(err, want) {
+				t.Errorf("%s of %d trials: %v, want %v", evaluator, n, err, want)
+			}
 		}
 		wild := play(space, 200, func(p suggest.Point) float64 {
 			switch x := p[0].Float(); {

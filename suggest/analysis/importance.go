@@ -53,14 +53,14 @@ func lossesOf(all []*history.Row, objective int) []float64 {
 	return out
 }
 
-func enough(s suggest.Study, objective int, by Rule) ([]*history.Row, *history.Encoding, error) {
+func enough(s suggest.Study, objective, least int, by Rule) ([]*history.Row, *history.Encoding, error) {
 	if err := checkObjective(s, objective); err != nil {
 		return nil, nil, err
 	}
 	all, encoding := compared(s, by)
 	all = averaged(all)
-	if len(all) < leastResults {
-		return nil, nil, fmt.Errorf("%w: %d of %d", ErrTooFew, len(all), leastResults)
+	if len(all) < least {
+		return nil, nil, fmt.Errorf("%w: %d of %d", ErrTooFew, len(all), least)
 	}
 	return all, encoding, nil
 }
@@ -96,7 +96,7 @@ func averaged(all []*history.Row) []*history.Row {
 // active counts as a value of it. It takes a second or so for a thousand trials;
 // when ctx is done the answer is less exact.
 func FunctionalANOVA(ctx context.Context, s suggest.Study, objective int) (Importance, error) {
-	all, encoding, err := enough(s, objective, Broadest)
+	all, encoding, err := enough(s, objective, leastResults, Broadest)
 	if err != nil {
 		return Importance{}, err
 	}
@@ -128,8 +128,9 @@ func thin(all []*history.Row, n int) []*history.Row {
 const (
 	// topFraction of the results are the good ones, as Watanabe et al. propose.
 	topFraction = 0.1
-	// leastTop is how many good ones there are at least.
-	leastTop = 5
+	// leastTop is how many good ones there are at least: of fewer, chance decides. They must be
+	// a third of the results at most, or they are no selection.
+	leastTop = 8
 	// cells is how finely a number's range is divided.
 	cells = 32
 	// shuffles is how many random sets of results tell what chance does.
@@ -143,9 +144,9 @@ const (
 // that do not matter have about 0. The shares sum to 1, or are all 0 when no
 // parameter matters. That a conditional parameter is not active counts as a
 // value of it. It is fast, and looks at good results only: a parameter that
-// makes bad ones worse does not matter to it.
+// makes bad ones worse does not matter to it. It needs 24 results, of which it takes 8.
 func PEDANOVA(s suggest.Study, objective int) (Importance, error) {
-	all, _, err := enough(s, objective, Broadest)
+	all, _, err := enough(s, objective, 3*leastTop, Broadest)
 	if err != nil {
 		return Importance{}, err
 	}
@@ -159,7 +160,7 @@ func PEDANOVA(s suggest.Study, objective int) (Importance, error) {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(losses[i], losses[j]), cmp.Compare(i, j)) })
-	top := min(max(leastTop, int(math.Ceil(topFraction*float64(len(all))))), len(all)/2)
+	top := max(leastTop, int(math.Ceil(topFraction*float64(len(all)))))
 	key := rng.NewKey(s.Seed, "analysis", "ped-anova")
 	sum := 0.0
 	for i := range values {

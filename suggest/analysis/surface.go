@@ -39,7 +39,7 @@ type Surface struct {
 // evenly. Categories are not mixed. points is the number of places along a numerical
 // axis, at least 2. Trials without one of the parameters do not count.
 func Contour(s suggest.Study, objective int, x, y string, points int) (Surface, error) {
-	all, _, err := enough(s, objective, Level)
+	all, _, err := enough(s, objective, leastResults, Level)
 	if err != nil {
 		return Surface{}, err
 	}

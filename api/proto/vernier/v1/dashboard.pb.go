@@ -79,7 +79,8 @@ type AnalyzeRequest_Importance_Method int32
 
 const (
 	AnalyzeRequest_Importance_METHOD_UNSPECIFIED AnalyzeRequest_Importance_Method = 0
-	// Of the best tenth of the trials against all; takes milliseconds.
+	// Of the best tenth of the trials, 8 at least, against all, 24 at least; takes
+	// milliseconds.
 	AnalyzeRequest_Importance_PED_ANOVA AnalyzeRequest_Importance_Method = 1
 	// Of the variance over the whole space, by a forest; takes a second.
 	AnalyzeRequest_Importance_F_ANOVA AnalyzeRequest_Importance_Method = 2
@@ -3451,7 +3452,7 @@ func (x *DescribeResponse_Container) GetPrimary() bool {
 // How much each parameter matters.
 type AnalyzeRequest_Importance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Default: PED_ANOVA.
+	// Default: F_ANOVA.
 	Method        AnalyzeRequest_Importance_Method `protobuf:"varint,1,opt,name=method,proto3,enum=vernier.v1.AnalyzeRequest_Importance_Method" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

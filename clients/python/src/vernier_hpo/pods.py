@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, Dict, Mapping, Sequence
 
 from .remote import Client, RemoteStudy
-from .space import Parameter
+from .space import Parameter, check
 from .trial import VernierError
 
 # What the pod runs. The first argument is everything that is the same in all trials, the
@@ -55,6 +55,7 @@ def _template(function: Callable[..., Any], space: Mapping[str, Parameter], imag
               packages: Sequence[str], resources: Mapping[str, str]) -> Dict[str, Any]:
     if function.__name__ == "<lambda>":
         raise ValueError("mode='pods' sends the source of the function: define it with def")
+    check(space)
     try:
         job = json.dumps({
             "source": textwrap.dedent(inspect.getsource(function)), "name": function.__name__, "metric": metric,

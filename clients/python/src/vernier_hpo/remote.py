@@ -16,7 +16,7 @@ import urllib.request
 import uuid
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from .space import Parameter, for_experiment, from_experiment
+from .space import Parameter, check, for_experiment, from_experiment
 from .study import Names, Searching, directions
 from .trial import Result, Trial, TrialLost, VernierError
 
@@ -51,17 +51,22 @@ class Client:
     def study(self, name: str, space: Optional[Mapping[str, Parameter]] = None, *, minimize: Names = (),
               maximize: Names = (), trials: Optional[int] = None, parallel: int = 4, algorithm: str = "auto",
               settings: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
-              constraints: Sequence[str] = (), worker: Optional[str] = None,
-              **spec: Any) -> "RemoteStudy":
+              stopper: Optional[str] = None, stopper_settings: Optional[Mapping[str, Any]] = None,
+              constraints: Sequence[str] = (), initial: Sequence[Mapping[str, Any]] = (),
+              worker: Optional[str] = None, **spec: Any) -> "RemoteStudy":
         """The experiment of this name. With a space it is created, unless there is the same one already;
-        spec are further fields of its spec, such as earlyStopping."""
+        stopper, constraints and initial are as in Study, spec are further fields of its spec, such as
+        maxFailedTrialCount."""
+        if "file" in spec:
+            raise TypeError("file is of a Study on this machine: leave it out, the service keeps the experiment")
         path = f"namespaces/{self.namespace}/experiments/{name}"
         if space is None:
             made = self.call("GetExperiment", name=path)
             space = from_experiment(made["spec"].get("parameters", []))
         else:
             made = self.call("CreateExperiment", experiment={"name": path, "spec": _spec(
-                space, directions(minimize, maximize), trials, parallel, algorithm, settings, seed, constraints, spec)})
+                space, directions(minimize, maximize), trials, parallel, algorithm, settings, seed, constraints,
+                {**_stopping(stopper, stopper_settings), **_initial(space, initial), **spec})})
         return RemoteStudy(self, path, space, _objectives(made["spec"]), worker)
 
     def call(self, method: str, **message: Any) -> Dict[str, Any]:
@@ -205,8 +210,7 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
     objectives = [{"type": d, "objectiveMetricName": m} for m, d in goals]
     spec: Dict[str, Any] = {
         "parameters": for_experiment(space), "parallelTrialCount": parallel,
-        "algorithm": {"algorithmName": algorithm, "algorithmSettings": [
-            {"name": n, "value": str(v)} for n, v in (settings or {}).items()]},
+        "algorithm": {"algorithmName": algorithm, "algorithmSettings": _settings(settings)},
     }
     if len(objectives) == 1:
         spec["objective"] = objectives[0]
@@ -219,6 +223,22 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
     if constraints:
         spec["parameterConstraints"] = list(constraints)
     return {**spec, **more}
+
+
+def _stopping(stopper: Optional[str], settings: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+    if stopper is None:
+        return {}
+    return {"earlyStopping": {"algorithmName": stopper, "algorithmSettings": _settings(settings)}}
+
+
+def _initial(space: Mapping[str, Parameter], points: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    check(space)
+    return {"initialTrials": [{"parameterAssignments": [
+        {"name": n, "value": str(space[n].encode(v))} for n, v in p.items()]} for p in points]} if points else {}
+
+
+def _settings(settings: Optional[Mapping[str, Any]]) -> List[Dict[str, str]]:
+    return [{"name": n, "value": str(v)} for n, v in (settings or {}).items()]
 
 
 def _objectives(spec: Mapping[str, Any]) -> List[Tuple[str, str]]:

@@ -70,13 +70,23 @@ def choice(*values: Any, when: When = None) -> Parameter:
     return Parameter("categorical", values=tuple(values), when=when)
 
 
+def check(space: Mapping[str, Parameter]) -> None:
+    """Raise TypeError for what is no parameter."""
+    for name, p in space.items():
+        if not isinstance(p, Parameter):
+            raise TypeError(f"{name}: {p!r} is no parameter; write uniform(0, 1), loguniform(1e-5, 0.1), integer(1, 8) "
+                            "or choice('adam', 'sgd')")
+
+
 def for_engine(space: Mapping[str, Parameter]) -> List[Dict[str, Any]]:
     """The parameters as the space file of `vernier optimize` has them."""
+    check(space)
     return [_common(name, p, "type", {}, p.words(), bare=True) for name, p in space.items()]
 
 
 def for_experiment(space: Mapping[str, Parameter]) -> List[Dict[str, Any]]:
     """The parameters as the spec of an Experiment has them."""
+    check(space)
     return [_common(name, p, "parameterType", {}, p.words(), bare=False) for name, p in space.items()]
 
 

@@ -1399,7 +1399,7 @@ export const AnalyzeRequestSchema: GenMessage<AnalyzeRequest> = /*@__PURE__*/
  */
 export type AnalyzeRequest_Importance = Message<"vernier.v1.AnalyzeRequest.Importance"> & {
   /**
-   * Default: PED_ANOVA.
+   * Default: F_ANOVA.
    *
    * @generated from field: vernier.v1.AnalyzeRequest.Importance.Method method = 1;
    */
@@ -1423,7 +1423,8 @@ export enum AnalyzeRequest_Importance_Method {
   METHOD_UNSPECIFIED = 0,
 
   /**
-   * Of the best tenth of the trials against all; takes milliseconds.
+   * Of the best tenth of the trials, 8 at least, against all, 24 at least; takes
+   * milliseconds.
    *
    * @generated from enum value: PED_ANOVA = 1;
    */

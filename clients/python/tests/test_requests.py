@@ -1,0 +1,60 @@
+"""What is asked of the service, without one."""
+
+import pytest
+
+from vernier_hpo import Client, Study, choice, tune, uniform
+from vernier_hpo.pods import run
+
+SPACE = {"lr": uniform(0, 1), "opt": choice("a", "b")}
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    specs = []
+
+    def call(self, method, **message):
+        if method == "CreateExperiment":
+            specs.append(message["experiment"]["spec"])
+            return message["experiment"]
+        return {"state": "SUCCEEDED"}
+
+    monkeypatch.setattr(Client, "call", call)
+    return specs
+
+
+def served():
+    return Client("http://127.0.0.1:1", "token")
+
+
+def loss(lr, opt):
+    return lr
+
+
+def test_a_stopper_of_a_served_study_is_its_early_stopping(asked):
+    tune(loss, SPACE, client=served(), stopper="asha", stopper_settings={"reduction_factor": 3})
+    tune(loss, SPACE, client=served())
+    assert asked[0]["earlyStopping"] == {"algorithmName": "asha", "algorithmSettings": [
+        {"name": "reduction_factor", "value": "3"}]}
+    assert "earlyStopping" not in asked[1]
+
+
+def test_initial_points_of_a_served_study_are_its_initial_trials(asked):
+    tune(loss, SPACE, client=served(), initial=[{"lr": 0.5, "opt": "b"}])
+    assert asked[0]["initialTrials"] == [{"parameterAssignments": [
+        {"name": "lr", "value": "0.5"}, {"name": "opt", "value": "b"}]}]
+
+
+def test_a_served_study_has_no_file(asked):
+    with pytest.raises(TypeError, match="file is of a Study on this machine"):
+        tune(loss, SPACE, client=served(), file="study.jsonl")
+
+
+@pytest.mark.parametrize("search", [
+    lambda space: tune(loss, space),
+    lambda space: Study(space, minimize="loss"),
+    lambda space: served().study("name", space, minimize="loss"),
+    lambda space: run(loss, space, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=()),
+])
+def test_what_is_no_parameter_is_named(asked, search):
+    with pytest.raises(TypeError, match=r"lr: \(0, 1\) is no parameter; write uniform\(0, 1\)"):
+        search({"lr": (0, 1)})
