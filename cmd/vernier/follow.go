@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -65,11 +66,24 @@ func trialNamed(ctx context.Context, c client.Reader, key types.NamespacedName) 
 
 // follow calls show whenever the experiment or one of its trials changes, at
 // most ten times a second, and once a second in between so that clocks keep
-// moving. It returns when show is done, or with ctx's error. It waits for a
+// moving. It returns when show is done, or with ctx's error. It waits a while for a
 // server that goes away.
 func follow(ctx context.Context, s *session, key types.NamespacedName, show func(experimentView, time.Time) (done bool, err error)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	for {
+		if err := followUntilGone(ctx, s, key, show); !errors.Is(err, errServerBack) {
+			return err
+		}
+	}
+}
+
+func followUntilGone(ctx context.Context, s *session, key types.NamespacedName, show func(experimentView, time.Time) (done bool, err error)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		if err := s.awaitLoss(ctx, key); err != nil {
+			cancel(err)
+		}
+	}()
 	changed := make(chan struct{}, 1)
 	informers, err := startInformers(ctx, s, key, func() {
 		select {
@@ -77,6 +91,9 @@ func follow(ctx context.Context, s *session, key types.NamespacedName, show func
 		default:
 		}
 	})
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
 	if err != nil {
 		return fmt.Errorf("watch experiment %s: %w", key, err)
 	}
@@ -102,7 +119,7 @@ func follow(ctx context.Context, s *session, key types.NamespacedName, show func
 		select {
 		case <-pause:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,6 +75,27 @@ func TestCtrlC(t *testing.T) {
 				requireText(t, err.Error(), tc.words...)
 			}
 			requireText(t, out.String(), "Best trial: charlm-0002")
+		})
+	}
+}
+
+func TestWhatIsLeftOnASignal(t *testing.T) {
+	tests := map[string]struct {
+		sig     syscall.Signal
+		stopped bool
+		code    int
+		want    string
+	}{
+		"Ctrl-C twice":                  {syscall.SIGINT, true, exitInterrupted, "left on interrupt; no new trials start until the same command runs again, and the running ones finish while the control plane runs"},
+		"when it could not be stopped":  {syscall.SIGINT, false, exitInterrupted, "left on interrupt; the experiment goes on while the control plane runs"},
+		"SIGTERM, which stops no trial": {syscall.SIGTERM, false, exitTerminated, "left on terminated; the experiment goes on while the control plane runs"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := interrupted(tc.sig, tc.stopped)
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" || exitCode(err) != tc.code {
+				t.Errorf("code %d (-want +got):\n%s", exitCode(err), diff)
+			}
 		})
 	}
 }

@@ -173,7 +173,7 @@ func patiently(ctx context.Context, write func() error) error {
 }
 
 func isPassing(err error) bool {
-	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+	return apierrors.IsInternalError(err) && !isSchemaFault(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
 // deleteAndWait deletes an experiment, if there is one, and waits until it and

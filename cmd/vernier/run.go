@@ -50,7 +50,7 @@ On a terminal, progress is a live table; elsewhere it is one line for each chang
 
 Ctrl-C once: no new trials, and the running ones may finish. maxTrialCount is
 lowered to the trials that exist; the same command again goes on (a file needs
-resumePolicy LongRunning for that). Twice: leave at once; the experiment goes on while
+resumePolicy LongRunning for that). Twice: leave at once; the running trials finish while
 the control plane runs (with --keep=false, what this command started is stopped).
 
 An experiment of the same name that has ended is not run again when nothing in it
@@ -272,13 +272,16 @@ func (s *session) keyOf(experiment *unstructured.Unstructured) types.NamespacedN
 // or time is up. An end that was there before, in the experiment before, does not
 // count.
 func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key types.NamespacedName, before *v1beta1.Experiment, d display) (experimentView, error) {
-	ctx, cancel := onSignals(ctx, interrupted, func(sig os.Signal) (leave bool) {
+	stopped := false
+	ctx, cancel := onSignals(ctx, func(sig os.Signal) error { return interrupted(sig, stopped) }, func(sig os.Signal) (leave bool) {
 		if sig == syscall.SIGTERM {
 			return true
 		}
 		d.say("no new trials; waiting for the running ones. Ctrl-C again to leave at once.")
 		if err := stopGrowing(ctx, s.client, key); err != nil {
 			d.say(fmt.Sprintf("cannot stop the experiment: %v", err))
+		} else {
+			stopped = true
 		}
 		return false
 	})
@@ -326,8 +329,14 @@ func onSignals(ctx context.Context, left func(os.Signal) error, first func(os.Si
 	return ctx, cancel
 }
 
-func interrupted(sig os.Signal) error {
-	return &exitError{code: signalCode(sig), err: fmt.Errorf("left on %s; the experiment goes on while the control plane runs", sig)}
+// interrupted is why run was left, where stopped says that the experiment gets no new
+// trials.
+func interrupted(sig os.Signal, stopped bool) error {
+	what := "the experiment goes on"
+	if stopped {
+		what = "no new trials start until the same command runs again, and the running ones finish"
+	}
+	return &exitError{code: signalCode(sig), err: fmt.Errorf("left on %s; %s while the control plane runs", sig, what)}
 }
 
 func signalCode(sig os.Signal) int {

@@ -14,10 +14,15 @@ var (
 	isYAMLBoolean = regexp.MustCompile(`^(true|false)$`)
 )
 
+// isSchemaFault recognizes them: the API server calls them internal errors.
+func isSchemaFault(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "failed to create typed patch object")
+}
+
 // schemaError puts such an error into the words of the file. It returns any other
 // error as it is.
 func schemaError(err error) error {
-	if err == nil || !strings.Contains(err.Error(), "failed to create typed patch object") {
+	if !isSchemaFault(err) {
 		return err
 	}
 	var faults []string

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -57,5 +58,29 @@ func TestErrorsOfTheSchemaAreInTheWordsOfTheFile(t *testing.T) {
 	}
 	if err := errors.New("x"); !errors.Is(schemaError(err), err) || schemaError(nil) != nil {
 		t.Error("another error is changed")
+	}
+}
+
+func TestWhatTheSchemaRefusesIsWrittenOnce(t *testing.T) {
+	tests := map[string]struct {
+		says  string
+		tries int
+	}{
+		"a number for a string": {"failed to create typed patch object (default/a; kubeflow.org/v1beta1, Kind=Experiment): .spec.min: expected string, got &value.valueUnstructured{Value:0.01}", 1},
+		"a webhook that starts": {"failed calling webhook", 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tries := 0
+			err := patiently(t.Context(), func() error {
+				if tries++; tries == 2 {
+					return nil
+				}
+				return apierrors.NewInternalError(errors.New(test.says))
+			})
+			if tries != test.tries || (err == nil) != (test.tries == 2) {
+				t.Errorf("written %d times, want %d: %v", tries, test.tries, err)
+			}
+		})
 	}
 }
