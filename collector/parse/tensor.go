@@ -34,8 +34,8 @@ type numeric struct {
 	value func(bits uint64) float64
 }
 
-// numerics are these types.
-var numerics = map[uint64]numeric{
+// numerics are these types, by their numbers; the others have no value.
+var numerics = [...]numeric{
 	dtFloat:  {5, 4, func(bits uint64) float64 { return decimal(math.Float32frombits(uint32(bits))) }},
 	dtDouble: {6, 8, math.Float64frombits},
 	dtInt32:  {7, 4, func(bits uint64) float64 { return float64(int32(bits)) }},
@@ -80,10 +80,11 @@ func scalarTensor(b []byte) (v float64, ok bool, err error) {
 	if m.err != nil {
 		return 0, false, m.err
 	}
-	kind, known := numerics[dtype]
-	switch {
-	case !known:
+	if dtype >= uint64(len(numerics)) || numerics[dtype].value == nil {
 		return 0, false, nil
+	}
+	kind := &numerics[dtype]
+	switch {
 	case len(content) > 0:
 		v, ok = kind.content(content)
 	case inline.key == 0:
@@ -95,7 +96,7 @@ func scalarTensor(b []byte) (v float64, ok bool, err error) {
 }
 
 // content reads a number as it lies in memory, little endian.
-func (k numeric) content(b []byte) (v float64, ok bool) {
+func (k *numeric) content(b []byte) (v float64, ok bool) {
 	if len(b) != k.size {
 		return 0, false
 	}
@@ -105,7 +106,7 @@ func (k numeric) content(b []byte) (v float64, ok bool) {
 }
 
 // inline reads a number from a repeated field of one element, packed or not.
-func (k numeric) inline(m message) (v float64, ok bool) {
+func (k *numeric) inline(m message) (v float64, ok bool) {
 	wire := wireVarint
 	switch k.field {
 	case 5:

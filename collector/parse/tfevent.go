@@ -66,6 +66,7 @@ type Scalar struct {
 
 // Wanted says which tags are read. It may be shared and is not changed by use.
 type Wanted struct {
+	tags  []string
 	index map[string]int
 	// unknown, if set, is told of each other value that is a scalar. The tag is
 	// only valid during the call.
@@ -77,19 +78,11 @@ type Wanted struct {
 // NewWanted returns the set of the tags, which are exact. If unknown is not
 // nil, it is called for every value with another tag.
 func NewWanted(tags []string, unknown func(tag []byte)) *Wanted {
-	w := &Wanted{index: make(map[string]int, len(tags)), unknown: unknown}
+	w := &Wanted{tags: tags, index: make(map[string]int, len(tags)), unknown: unknown}
 	for i, t := range slices.Backward(tags) { // the first of equal ones counts
 		w.index[t] = i
 	}
 	return w
-}
-
-// find returns the place of a tag, -1 when it is not wanted.
-func (w *Wanted) find(tag []byte) int {
-	if i, ok := w.index[string(tag)]; ok {
-		return i
-	}
-	return -1
 }
 
 // Events reads scalars from event files: those of TensorFlow 1 (simple_value)
@@ -141,7 +134,7 @@ func (s *skipped) err() error {
 // there is nothing to go on with. See ErrZeros for the third.
 func (e *Events) Read(r io.ReaderAt, offset int64, w *Wanted, emit func(Scalar) bool) (next int64, err error) {
 	e.skipped, e.window = skipped{}, window{r: r, buf: e.window.buf}
-	d := decoder{w, emit}
+	d := decoder{w: w, emit: emit}
 	for begin := offset; offset-begin < eventTurn && err == nil; {
 		data, end, err2 := e.record(offset)
 		if err2 == nil {

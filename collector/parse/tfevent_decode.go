@@ -28,6 +28,20 @@ const (
 type decoder struct {
 	w    *Wanted
 	emit func(Scalar) bool
+	last int // the place of the last wanted tag, which most often comes again
+}
+
+// find returns the place of a tag, -1 when it is not wanted.
+func (d *decoder) find(tag []byte) int {
+	if d.last < len(d.w.tags) && string(tag) == d.w.tags[d.last] {
+		return d.last
+	}
+	i, ok := d.w.index[string(tag)]
+	if !ok {
+		return -1
+	}
+	d.last = i
+	return i
 }
 
 // event reads one tensorflow.Event that lies at a place of the file. Fields may come
@@ -87,7 +101,7 @@ func (d *decoder) summary(b []byte, at int64, s Scalar) error {
 			continue
 		}
 		s.Offset = at + m.begins(b)
-		ok, err := value(m.bytes, d.w, &s)
+		ok, err := d.one(m.bytes, &s)
 		if err != nil {
 			return err
 		}
@@ -98,9 +112,9 @@ func (d *decoder) summary(b []byte, at int64, s Scalar) error {
 	return m.err
 }
 
-// value reads one tensorflow.Summary.Value into s. ok is false when the tag is
-// not wanted or the value is no scalar.
-func value(b []byte, w *Wanted, s *Scalar) (ok bool, err error) {
+// one reads one tensorflow.Summary.Value into s. ok is false when the tag is not
+// wanted or the value is no scalar.
+func (d *decoder) one(b []byte, s *Scalar) (ok bool, err error) {
 	var tag, tensor []byte
 	tagged, simple := false, false
 	var bits uint64
@@ -109,7 +123,7 @@ func value(b []byte, w *Wanted, s *Scalar) (ok bool, err error) {
 		switch m.key {
 		case valueTag:
 			tag, tagged = m.bytes, true
-			if s.Tag = w.find(tag); s.Tag < 0 && w.settles(tag, b) {
+			if s.Tag = d.find(tag); s.Tag < 0 && d.w.settles(tag, b) {
 				return false, nil
 			}
 		case valueSimple: // a message has one kind of value, the last
@@ -132,7 +146,7 @@ func value(b []byte, w *Wanted, s *Scalar) (ok bool, err error) {
 	}
 	if s.Tag < 0 {
 		if ok {
-			w.unknown(tag)
+			d.w.unknown(tag)
 		}
 		return false, nil
 	}
