@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from . import bounds
 from .engine import Engine
 from .space import Parameter, for_engine
 from .study import Names, Searching, directions
@@ -19,9 +21,10 @@ class Study(Searching):
     space: the parameters by name. minimize, maximize: the metrics to tune, one or several.
     trials: how many at most; None is no limit. parallel: how many run at once, which the
     algorithm takes into account. algorithm, settings: see docs/algorithms. stopper: a rule
-    that stops trials early by what they report. constraints: expressions such as
-    "layers * batch <= 200". initial: points to try first. file: where the study is kept, so
-    that a later one with the same arguments goes on with it.
+    that stops trials early by what they report. constraints: on parameters, such as
+    "layers * batch <= 200", and bounds on metrics, such as "size <= 100", which each trial
+    then must have; of trials beyond a bound none is the best. initial: points to try first.
+    file: where the study is kept, so that a later one with the same arguments goes on with it.
 
     May be used from several threads. Close it, or use it as a context manager.
     """
@@ -32,6 +35,7 @@ class Study(Searching):
                  stopper_settings: Optional[Mapping[str, Any]] = None, constraints: Sequence[str] = (),
                  initial: Sequence[Mapping[str, Any]] = (), repeats: bool = False, file: Optional[str] = None) -> None:
         self.space, self.directions, self.limit = dict(space), directions(minimize, maximize), trials
+        on_parameters, self.bounds = bounds.split(constraints, space)
         self._stops = stopper is not None
         self._changed = threading.Condition()
         self._results: Dict[int, Result] = {}
@@ -42,7 +46,8 @@ class Study(Searching):
         self._engine = Engine({
             "parameters": for_engine(space),
             "objectives": [{"name": m, "type": d} for m, d in self.directions],
-            "constraints": list(constraints), "budget": trials or 0, "parallel": parallel,
+            "constraints": [*on_parameters, *(b.as_json("name") for b in self.bounds)],
+            "budget": trials or 0, "parallel": parallel,
             "repeats": repeats,
             "initial": [{n: self.space[n].encode(v) for n, v in p.items()} for p in initial],
         }, algorithm, settings, seed, stopper, stopper_settings)
@@ -128,22 +133,36 @@ class Study(Searching):
                 told: Dict[str, Any] = {"number": number, "state": "failed" if outcome == "infeasible" else outcome}
                 final = {**result.values, **values}
                 if outcome == "succeeded":
-                    missing = [m for m in self.objectives if m not in final]
+                    missing = [m for m in self.objectives if m not in final] + bounds.lacking(self.bounds, final)
                     if missing:
                         raise VernierError(f"trial {number} has no {', '.join(missing)}: report it, or pass it to "
                                            "succeed", "NOT_MEASURED")
                     told["values"] = [final[m] for m in self.objectives]
                 if self._curves[number]:
                     told["curve"] = self._curves[number]
-                self._engine.call(tell=[told])
+                final = self._in_order(final)
+                self._engine.call(tell=[{**told, **self._bounded(outcome, final)}])
                 result.state, result.values, result.why = outcome, final, reason or result.why
                 self._write(tell=told, state=outcome, values=final, why=result.why)
             del self._owners[number]
             self._changed.notify_all()
 
+    def _bounded(self, outcome: str, values: Mapping[str, float]) -> Dict[str, Any]:
+        """What is told of the bounds. A trial of a file may lack a metric that is bounded now: it breaks the bound."""
+        if outcome != "succeeded" or not self.bounds:
+            return {}
+        return {"constraints": [values.get(b.metric, math.nan) for b in self.bounds]}
+
     def _keep(self, number: int, values: Mapping[str, float]) -> None:
-        # Of an objective the best counts, of other metrics the newest, as in an Experiment.
+        # As in an Experiment: of an objective the best counts, of a bounded metric the one that came with the best
+        # of the first objective, of others the newest.
         kept, goals = self._results[number].values, dict(self.directions)
+        first, direction = self.directions[0]
+        worse = first in values and first in kept and (
+            values[first] >= kept[first] if direction == "minimize" else values[first] <= kept[first])
+        if worse:
+            bounded = {b.metric for b in self.bounds} & kept.keys() - goals.keys()
+            values = {n: v for n, v in values.items() if n not in bounded}
         for name, value in values.items():
             pick = {"minimize": min, "maximize": max}.get(goals.get(name, ""))
             numbers = value == value and kept.get(name, value) == kept.get(name, value)  # NaN equals nothing
@@ -169,7 +188,8 @@ class Study(Searching):
                 self._take(record["ask"])
             else:
                 number = record["tell"]["number"]
-                self._engine.call(tell=[{**self._asked[number], **record["tell"]}])
+                bounded = self._bounded(record["state"], record["values"])  # of now, not of then
+                self._engine.call(tell=[{**self._asked[number], **record["tell"], **bounded}])
                 r = self._results[number]
                 r.state, r.values, r.why = record["state"], record["values"], record["why"]
         self._waiting = sorted(n for n, r in self._results.items() if r.state == "pending")

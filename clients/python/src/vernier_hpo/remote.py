@@ -14,8 +14,9 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
+from . import bounds
 from .space import Parameter, check, for_experiment, from_experiment
 from .study import Names, Searching, directions
 from .trial import Result, Trial, TrialLost, VernierError
@@ -23,6 +24,8 @@ from .trial import Result, Trial, TrialLost, VernierError
 _STATES = {"SUCCEEDED": "succeeded", "PRUNED": "pruned", "FAILED": "failed", "INFEASIBLE": "infeasible",
            "RUNNING": "running", "STOPPING": "running", "PENDING": "pending", "UNMEASURED": "unmeasured",
            "CANCELLED": "cancelled"}
+# What a later program may ask otherwise, of the same experiment.
+_BUDGET = ("maxTrialCount", "parallelTrialCount", "resumePolicy")
 # Of a trial that is another worker's, or that is no more.
 _LOST = ("STALE_ATTEMPT", "NOT_FOUND", "ALREADY_COMPLETED")
 
@@ -54,9 +57,9 @@ class Client:
               stopper: Optional[str] = None, stopper_settings: Optional[Mapping[str, Any]] = None,
               constraints: Sequence[str] = (), initial: Sequence[Mapping[str, Any]] = (),
               worker: Optional[str] = None, **spec: Any) -> "RemoteStudy":
-        """The experiment of this name. With a space it is created, unless there is the same one already;
-        stopper, constraints and initial are as in Study, spec are further fields of its spec, such as
-        maxFailedTrialCount."""
+        """The experiment of this name. With a space it is created, unless there is the same one already, which
+        goes on if trials is more than it was for; stopper, constraints and initial are as in Study, spec are further
+        fields of its spec, such as maxFailedTrialCount."""
         if "file" in spec:
             raise TypeError("file is of a Study on this machine: leave it out, the service keeps the experiment")
         path = f"namespaces/{self.namespace}/experiments/{name}"
@@ -64,10 +67,40 @@ class Client:
             made = self.call("GetExperiment", name=path)
             space = from_experiment(made["spec"].get("parameters", []))
         else:
-            made = self.call("CreateExperiment", experiment={"name": path, "spec": _spec(
+            made = self._make(path, _spec(
                 space, directions(minimize, maximize), trials, parallel, algorithm, settings, seed, constraints,
-                {**_stopping(stopper, stopper_settings), **_initial(space, initial), **spec})})
-        return RemoteStudy(self, path, space, _objectives(made["spec"]), worker)
+                {**_stopping(stopper, stopper_settings), **_initial(space, initial), **spec}))
+        return RemoteStudy(self, path, space, made["spec"], worker)
+
+    def _make(self, path: str, spec: Dict[str, Any]) -> Dict[str, Any]:
+        """Create an experiment, or go on with the one that differs in its budget at most."""
+        try:
+            return self.call("CreateExperiment", experiment={"name": path, "spec": spec})
+        except VernierError as e:
+            if e.reason != "ALREADY_EXISTS":
+                raise
+            there = self.call("GetExperiment", name=path)
+            budget = {f: there["spec"][f] for f in _BUDGET if f in there["spec"]}
+            same = {**{f: v for f, v in spec.items() if f not in _BUDGET}, **budget}
+            try:
+                self.call("CreateExperiment", experiment={"name": path, "spec": same})
+            except VernierError:
+                raise e from None  # it differs in more
+        has = there["spec"].get("maxTrialCount")
+        if has is None or spec.get("maxTrialCount", 0) <= has:
+            return there
+        return self._grow(path, there, spec["maxTrialCount"])
+
+    def _grow(self, path: str, there: Dict[str, Any], trials: int) -> Dict[str, Any]:
+        """Allow more trials, and wait until the experiment has seen it."""
+        grown = self.call("UpdateExperiment", updateMask="spec.maxTrialCount", experiment={
+            "name": path, "etag": there.get("etag", ""), "spec": {"maxTrialCount": trials}})
+        for _ in range(60):
+            if grown.get("state") != "SUCCEEDED":
+                break
+            time.sleep(0.5)
+            grown = self.call("GetExperiment", name=path)
+        return grown
 
     def call(self, method: str, **message: Any) -> Dict[str, Any]:
         """Call a method of vernier.v1.ExperimentService with a message as JSON. What fails in passing is repeated."""
@@ -101,9 +134,12 @@ class RemoteStudy(Searching):
     heartbeats while it runs.
     """
 
-    def __init__(self, client: Client, name: str, space: Mapping[str, Parameter], goals: List[Tuple[str, str]],
+    def __init__(self, client: Client, name: str, space: Mapping[str, Parameter], spec: Mapping[str, Any],
                  worker: Optional[str] = None) -> None:
-        self.client, self.name, self.space, self.directions = client, name, dict(space), goals
+        self.client, self.name, self.space, self.directions = client, name, dict(space), _objectives(spec)
+        self.bounds = bounds.listed(spec.get("constraints", []))
+        self._metrics = {*self.objectives, *(b.metric for b in self.bounds),
+                         *spec.get("objective", {}).get("additionalMetricNames", [])}
         self.worker = worker or f"{socket.gethostname()}/{os.getpid()}"
 
     def ask(self) -> Optional[Trial]:
@@ -116,7 +152,7 @@ class RemoteStudy(Searching):
                 trial = _Leased(self, t["number"] if "number" in t else 0, self._params(t), name=t["name"],
                                 attempt=t["attempt"], resource=t.get("resource", 0), why=t.get("why", ""),
                                 seed=t.get("seed"))
-                trial.client = self.client
+                trial.client, trial.reported = self.client, set()
                 trial.keep()
                 return trial
             if answer.get("state", "ACTIVE") != "ACTIVE":
@@ -133,7 +169,7 @@ class RemoteStudy(Searching):
             page = self.client.call("ListTrials", parent=self.name, pageToken=token)
             for t in page.get("trials", []):
                 yield Result(t.get("number", 0), self._params(t), _STATES.get(t.get("state", ""), "pending"),
-                             {k: float(v) for k, v in t.get("values", {}).items()},
+                             self._in_order({k: float(v) for k, v in t.get("values", {}).items()}),
                              (t.get("state") != "SUCCEEDED" and t.get("message")) or t.get("why", ""))
             token = page.get("nextPageToken", "")
             if not token:
@@ -143,10 +179,20 @@ class RemoteStudy(Searching):
         return {n: self.space[n].decode(v) if n in self.space else v for n, v in trial.get("parameters", {}).items()}
 
     def _report(self, trial: Trial, step: int, values: Mapping[str, float]) -> Optional[str]:
+        _leased(trial).reported.update(values)
         now = datetime.datetime.now(datetime.timezone.utc).isoformat()
         return _leased(trial).renew([{"step": step, "values": _json(values), "time": now}])
 
     def _complete(self, trial: Trial, outcome: str, values: Mapping[str, float], reason: str) -> None:
+        if outcome == "succeeded":
+            missing = bounds.lacking(self.bounds, {*values, *_leased(trial).reported})
+            if missing:
+                raise VernierError(f"trial {trial.number} has no {', '.join(missing)}, which is bounded: report it, or "
+                                   "pass it to succeed", "NOT_MEASURED")
+            others = {m: v for m, v in values.items() if m not in self._metrics}
+            if others:  # the experiment keeps them with the trial's curves
+                self._report(trial, max(trial._step, 0), others)
+            values = {m: v for m, v in values.items() if m in self._metrics}
         _leased(trial).let_go()
         message: Dict[str, Any] = {"name": trial.name, "attempt": trial.attempt}
         try:
@@ -169,6 +215,7 @@ class _Leased(Trial):
 
     _beat: Optional[threading.Event] = None
     client: Client
+    reported: Set[str]
 
     def keep(self) -> None:
         self._beat = threading.Event()
@@ -211,7 +258,9 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
     spec: Dict[str, Any] = {
         "parameters": for_experiment(space), "parallelTrialCount": parallel,
         "algorithm": {"algorithmName": algorithm, "algorithmSettings": _settings(settings)},
+        "resumePolicy": "LongRunning",  # so that more trials may follow
     }
+    on_parameters, bounded = bounds.split(constraints, space)
     if len(objectives) == 1:
         spec["objective"] = objectives[0]
     else:
@@ -220,8 +269,10 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
         spec["maxTrialCount"] = trials
     if seed is not None:
         spec["seed"] = seed
-    if constraints:
-        spec["parameterConstraints"] = list(constraints)
+    if on_parameters:
+        spec["parameterConstraints"] = on_parameters
+    if bounded:
+        spec["constraints"] = [b.as_json("metricName") for b in bounded]
     return {**spec, **more}
 
 

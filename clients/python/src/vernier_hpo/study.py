@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from .bounds import Bound
 from .trial import Result, Trial
 
 Names = Union[str, Sequence[str]]
@@ -25,6 +26,7 @@ class Searching(ABC):
     """A study: ask for trials, look at what came of them."""
 
     directions: List[Tuple[str, str]]
+    bounds: List[Bound]
 
     @property
     def objectives(self) -> List[str]:
@@ -49,12 +51,12 @@ class Searching(ABC):
 
     @property
     def best(self) -> Optional[Result]:
-        """The best trial that has succeeded, by the first objective. None while there is none."""
+        """The best trial that has succeeded and keeps to the bounds, by the first objective. None while there is none."""
         return min(self._measured(), key=lambda r: self._losses(r)[0], default=None)
 
     @property
     def front(self) -> List[Result]:
-        """The trials that no other beats in all objectives."""
+        """The trials that keep to the bounds, and that no other of these beats in all objectives."""
         all_ = [(self._losses(r), r) for r in self._measured()]
         return [r for a, r in all_ if not any(b != a and all(x <= y for x, y in zip(b, a)) for b, _ in all_)]
 
@@ -69,7 +71,12 @@ class Searching(ABC):
         return pandas.DataFrame(self.rows())
 
     def _measured(self) -> Iterable[Result]:
-        return (r for r in self.trials if r.state == "succeeded" and not any(map(math.isnan, self._losses(r))))
+        return (r for r in self.trials if r.state == "succeeded" and not any(map(math.isnan, self._losses(r)))
+                and all(b.holds(r.values) for b in self.bounds))
+
+    def _in_order(self, values: Mapping[str, float]) -> Dict[str, float]:
+        """The objectives come first."""
+        return {**{m: values[m] for m in self.objectives if m in values}, **values}
 
     def _losses(self, r: Result) -> List[float]:
         return [r.values.get(m, math.nan) * (1 if d == "minimize" else -1) for m, d in self.directions]

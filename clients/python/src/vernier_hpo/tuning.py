@@ -26,6 +26,13 @@ class Tuned:
         self.trials: List[Result] = study.trials
         self.best, self.front = study.best, study.front
         self.rows, self.dataframe = study.rows, study.dataframe
+        self._values = study.objectives
+
+    def __repr__(self) -> str:
+        if self.best is None:
+            return f"Tuned({len(self.trials)} trials, none of which succeeded within the bounds)"
+        found = ", ".join(f"{m}={self.best.values[m]:.6g}" for m in self._values)
+        return f"Tuned({len(self.trials)} trials, best {self.best.number}: {found} with {self.best.params})"
 
 
 def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space: Mapping[str, Parameter], *,
