@@ -66,6 +66,9 @@ func (o *scriptOptions) runProbe(ctx context.Context, argv []string, s streams) 
 	}
 	if next := o.suggested(report, nil); next != "" {
 		fmt.Fprintf(s.out, "\nA search of it:\n  %s\n", next)
+		if doubt := o.doubt(report); doubt != "" {
+			fmt.Fprintln(s.out, doubt)
+		}
 		if length := o.length(report); length != nil {
 			sameTime := ""
 			if o.shortTrials(length) == 3*int(o.spec.Trials) {
@@ -243,8 +246,7 @@ func givenFlags(flags *pflag.FlagSet, own []string) (words []string) {
 	return words
 }
 
-// suggestedObjectives are those that were given, or the last metric that was found,
-// which is most often that of the validation.
+// suggestedObjectives are those that were given, or the metric that seems to count.
 func (o *scriptOptions) suggestedObjectives(report *probe.Report) (words []string) {
 	for _, m := range o.objectives {
 		words = append(words, "--"+string(m.Type)+" "+shellQuote(m.ObjectiveMetricName))
@@ -252,46 +254,48 @@ func (o *scriptOptions) suggestedObjectives(report *probe.Report) (words []strin
 	if len(words) > 0 {
 		return words
 	}
-	found, filter := probedNames(report)
+	found, filter := probed(report)
 	if len(found) == 0 {
 		return []string{"--minimize METRIC"}
 	}
 	if filter != "" {
 		words = append(words, "--filter "+shellQuote(filter))
 	}
-	name := found[len(found)-1]
-	for _, n := range found {
-		if strings.Contains(strings.ToLower(n), "val") {
-			name = n
-		}
-	}
-	for _, good := range []string{"acc", "auc", "f1", "score", "reward", "precision", "recall", "r2", "bleu", "iou"} {
-		if strings.Contains(strings.ToLower(name), good) {
-			return append(words, "--maximize "+shellQuote(name))
-		}
-	}
-	return append(words, "--minimize "+shellQuote(name))
+	g := guessObjective(found)
+	return append(words, "--"+string(g.kind)+" "+shellQuote(g.name))
 }
 
-// probedNames are the metrics that were found, or those that a filter would find.
-func probedNames(report *probe.Report) (names []string, filter string) {
-	if report == nil {
+// doubt says that the suggested objective is a guess, where the metrics' names do not tell.
+func (o *scriptOptions) doubt(report *probe.Report) string {
+	found, _ := probed(report)
+	g := guessObjective(found)
+	if g.sure || g.name == "" || len(o.objectives) > 0 {
+		return ""
+	}
+	names := make([]string, len(found))
+	for i, m := range found {
+		names[i] = m.Name
+	}
+	return fmt.Sprintf("That %s counts, and that less of it is better, is a guess. The program reports %s: --minimize NAME or --maximize NAME says which counts.",
+		g.name, strings.Join(names, ", "))
+}
+
+// probed are the metrics that were found, or those that a filter would find.
+func probed(report *probe.Report) (metrics []probe.Metric, filter string) {
+	switch {
+	case report == nil:
 		return nil, ""
-	}
-	for _, m := range report.Metrics {
-		names = append(names, m.Name)
-	}
-	if len(names) > 0 {
-		return names, ""
+	case len(report.Metrics) > 0:
+		return report.Metrics, ""
 	}
 	for _, filter := range []string{parse.ColonFilter, parse.DictFilter} {
 		for _, u := range report.Unread {
 			if strings.Contains(u.Hint, filter) {
-				names = append(names, u.Name)
+				metrics = append(metrics, probe.Metric{Name: u.Name})
 			}
 		}
-		if len(names) > 0 {
-			return names, filter
+		if len(metrics) > 0 {
+			return metrics, filter
 		}
 	}
 	return nil, ""
