@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 func newEnqueueCommand(open opener) *cobra.Command {
@@ -19,7 +20,8 @@ func newEnqueueCommand(open opener) *cobra.Command {
 		Short: "Queue a point, or that of a trial again: it is tried next",
 		Long: `Queue a point of the search space, with a value for each active parameter, or the
 point of a trial once more, with some parameters changed if they are given. The next
-trial takes it, before the algorithm proposes more.`,
+trial takes it, before the algorithm proposes more. Where the budget has no room for
+another trial, it waits until vernier edit --max-trials makes some.`,
 		Example: `  vernier enqueue charlm lr=0.003 layers=4
   vernier enqueue charlm/12
   vernier enqueue charlm/best lr=0.003`,
@@ -40,9 +42,10 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 		return err
 	}
 	var point []v1beta1.ParameterAssignment
+	var exp *v1beta1.Experiment
 	id := rand.Text()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		point, err = queue(ctx, session, at, values, id)
+		exp, point, err = queue(ctx, session, at, values, id)
 		return err
 	})
 	if err != nil {
@@ -52,36 +55,60 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	for _, a := range point {
 		words = append(words, a.Name+"="+shownParam(a.Value))
 	}
-	fmt.Fprintf(s.out, "experiment %s tries %s next\n", at.Experiment, strings.Join(words, " "))
+	fmt.Fprintf(s.out, "experiment %s tries %s %s\n", at.Experiment, strings.Join(words, " "), whenQueued(exp))
 	return nil
 }
 
+// whenQueued says when a point of the queue is tried.
+func whenQueued(exp *v1beta1.Experiment) string {
+	if m := exp.Spec.MaxTrialCount; m != nil && exp.Status.Trials >= *m {
+		return fmt.Sprintf("as soon as it may have more than its %d trials: vernier edit %s --max-trials %d", *m, exp.Name, *m+1)
+	}
+	return "next"
+}
+
 // queue adds a point to those that an experiment tries next, with an ID of the caller.
-func queue(ctx context.Context, s *session, at target, values []string, id string) (point []v1beta1.ParameterAssignment, err error) {
+func queue(ctx context.Context, s *session, at target, values []string, id string) (exp *v1beta1.Experiment, point []v1beta1.ParameterAssignment, err error) {
 	view, err := loadExperiment(ctx, s.client, s.key(at.Experiment))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if err := takesPoints(view.Experiment); err != nil {
+		return nil, nil, err
 	}
 	if at.Trial != "" {
 		trial, err := at.find(view)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		point = append(point, trial.Object.Spec.ParameterAssignments...)
 	}
 	if point, err = assigned(point, values); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(point) == 0 {
-		return nil, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
+		return nil, nil, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
 	}
 	changed := view.Experiment.DeepCopy()
 	changed.Spec.InitialTrials = append(changed.Spec.InitialTrials, v1beta1.InitialTrial{ID: id, ParameterAssignments: point})
 	patch := client.MergeFromWithOptions(view.Experiment, client.MergeFromWithOptimisticLock{})
 	if err := s.client.Patch(ctx, changed, patch, fieldOwner); err != nil {
-		return nil, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
+		return nil, nil, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
 	}
-	return point, nil
+	return changed, point, nil
+}
+
+// takesPoints says why an experiment tries no queued point.
+func takesPoints(exp *v1beta1.Experiment) error {
+	switch {
+	case study.ProposedByService(&exp.Spec):
+		return &exitError{exitConflict, fmt.Errorf("the algorithm %s of experiment %s is a service, which proposes all trials itself: points are queued where the algorithm is one of Vernier's", exp.Spec.Algorithm.AlgorithmName, exp.Name)}
+	case exp.IsCompleted() && exp.CanResume():
+		return &exitError{exitConflict, fmt.Errorf("experiment %s has ended: vernier edit %s --max-trials %d lets it go on; queue the point then", exp.Name, exp.Name, exp.Status.Trials+1)}
+	case exp.IsCompleted():
+		return &exitError{exitConflict, fmt.Errorf("experiment %s has ended, and its resumePolicy does not let it go on: make a new one", exp.Name)}
+	}
+	return nil
 }
 
 // assigned is a point with some values changed or added.

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -35,6 +37,52 @@ func TestValuesChangeAPoint(t *testing.T) {
 			got, err := assigned(c.from, c.values)
 			if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.wrong {
 				t.Errorf("%v\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// A point that is not tried next is not said to be.
+func TestWhenAQueuedPointIsTried(t *testing.T) {
+	limited := func(trials int32) func(*v1beta1.Experiment) {
+		return func(e *v1beta1.Experiment) { e.Status.Trials = trials }
+	}
+	for name, c := range map[string]struct {
+		change  func(*v1beta1.Experiment)
+		refused bool
+		says    string
+	}{
+		"room":     {limited(23), false, "lr=0.5 next"},
+		"no room":  {limited(24), false, "vernier edit charlm --max-trials 25"},
+		"no limit": {func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount, e.Status.Trials = nil, 99 }, false, "lr=0.5 next"},
+		"ended": {func(e *v1beta1.Experiment) {
+			e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "", metav1.NewTime(noon))
+		}, true, "has ended"},
+		"ended, may go on": {func(e *v1beta1.Experiment) {
+			e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "", metav1.NewTime(noon))
+			e.Spec.ResumePolicy, e.Status.Trials = v1beta1.LongRunning, 24
+		}, true, "vernier edit charlm --max-trials 25"},
+		"a service": {func(e *v1beta1.Experiment) { e.Spec.Algorithm.AlgorithmName = "elsewhere" }, true, "service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme, err := newScheme()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := anExperiment()
+			c.change(e)
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e).Build()
+			open := func(context.Context, bool) (*session, error) {
+				return &session{client: api, namespace: e.Namespace}, nil
+			}
+			var out strings.Builder
+			err = enqueue(t.Context(), e.Name, []string{"lr=0.5"}, streams{out: &out}, open)
+			said := out.String()
+			if err != nil {
+				said = err.Error()
+			}
+			if (err != nil) != c.refused || !strings.Contains(said, c.says) {
+				t.Errorf("%v, %q; want %q", err, said, c.says)
 			}
 		})
 	}

@@ -113,6 +113,12 @@ func Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
 	return append(errs, settingErrors(field.NewPath("spec", "algorithm"), spec.Algorithm.AlgorithmName, settingsOf(spec.Algorithm.AlgorithmSettings), err)...)
 }
 
+// ProposedByService says that a service, which the configuration names, proposes the
+// trials, and not an algorithm of this program.
+func ProposedByService(spec *v1beta1.ExperimentSpec) bool {
+	return spec.Algorithm != nil && spec.Algorithm.AlgorithmName != "" && !KnownAlgorithm(spec.Algorithm.AlgorithmName)
+}
+
 // CheckStopping constructs the early stopping rule that spec names and says what
 // is wrong with its settings.
 func CheckStopping(spec *v1beta1.ExperimentSpec) field.ErrorList {

@@ -57,7 +57,7 @@ func New(exp *v1beta1.Experiment) (*Study, error) {
 		return s, fmt.Errorf("spec.parameters: %w", err)
 	}
 	s.codec, s.trials.codec = codec, codec
-	if s.outside = spec.Algorithm != nil && spec.Algorithm.AlgorithmName != "" && !KnownAlgorithm(spec.Algorithm.AlgorithmName); s.outside {
+	if s.outside = ProposedByService(spec); s.outside {
 		s.algorithm = elsewhere{}
 	} else if s.algorithm, err = algorithmOf(spec, space); err != nil {
 		return s, fmt.Errorf("spec.algorithm: %w", err)

@@ -168,7 +168,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if a := exp.Spec.Algorithm; a != nil && a.AlgorithmName != "" && !study.KnownAlgorithm(a.AlgorithmName) {
+	if study.ProposedByService(&exp.Spec) {
 		return c.serveOutside(ctx, exp, have, trials)
 	}
 	return c.write(ctx, exp, have, plan(have, exp, trials, c.Now()))

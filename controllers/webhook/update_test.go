@@ -29,6 +29,7 @@ func TestUpdates(t *testing.T) {
 	limits := func(trials, failed int32) edit {
 		return func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount, e.Spec.MaxFailedTrialCount = &trials, &failed }
 	}
+	served := func(e *v1beta1.Experiment) { e.Spec.Algorithm.AlgorithmName = "elsewhere" }
 	const max, goal = v1beta1.ReasonExperimentMaxTrialsReached, v1beta1.ReasonExperimentGoalReached
 	tests := map[string]struct {
 		before, after edit
@@ -53,6 +54,7 @@ func TestUpdates(t *testing.T) {
 		"a point is queued":                        {initially(""), func(e *v1beta1.Experiment) { initially("a")(e); initially("b")(e) }, nil},
 		"a queued point is taken away":             {initially("a"), func(e *v1beta1.Experiment) { e.Spec.InitialTrials = nil }, nil},
 		"an initial point is added":                {none, initially(""), []string{"spec.initialTrials: Forbidden: cannot be changed, except for those with an id"}},
+		"a point is queued for a service":          {served, func(e *v1beta1.Experiment) { served(e); initially("a")(e) }, []string{"spec.algorithm.algorithmName", "spec.initialTrials: Forbidden: the algorithm elsewhere is a service"}},
 		"two queued points have one id":            {initially("a"), initially("a"), []string{"spec.initialTrials[1].id: Duplicate value"}},
 		"a queued point is outside of the space": {none, func(e *v1beta1.Experiment) {
 			initially("a")(e)

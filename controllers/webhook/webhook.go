@@ -45,13 +45,14 @@ type Rules struct {
 // For are the rules for an experiment whose algorithm may be one that Katib's ConfigMap
 // names.
 func (r Rules) For(ctx context.Context, exp *v1beta1.Experiment) (Rules, error) {
-	if a := exp.Spec.Algorithm; a != nil && a.AlgorithmName != "" && !study.KnownAlgorithm(a.AlgorithmName) {
-		_, found, err := katib.FindAlgorithm(ctx, r.Reader, a.AlgorithmName)
+	if study.ProposedByService(&exp.Spec) {
+		name := exp.Spec.Algorithm.AlgorithmName
+		_, found, err := katib.FindAlgorithm(ctx, r.Reader, name)
 		if err != nil {
 			return r, err
 		}
 		if found {
-			r.outside = a.AlgorithmName
+			r.outside = name
 		}
 	}
 	return r, nil

@@ -140,7 +140,7 @@ func mayQueue(exp *v1beta1.Experiment) error {
 	switch {
 	case exp.IsCompleted():
 		return fault(connect.CodeFailedPrecondition, ReasonCannotStart, "raise max_trial_count first, so that it goes on", "experiment %s has ended", key)
-	case exp.Spec.Algorithm != nil && exp.Spec.Algorithm.AlgorithmName != "" && !study.KnownAlgorithm(exp.Spec.Algorithm.AlgorithmName):
+	case study.ProposedByService(&exp.Spec):
 		return fault(connect.CodeFailedPrecondition, ReasonCannotStart, "queue points where the algorithm is one of Vernier's", "the algorithm %s of experiment %s is a service that proposes all trials", exp.Spec.Algorithm.AlgorithmName, key)
 	case len(exp.Spec.InitialTrials) >= maxInitial:
 		return fault(connect.CodeResourceExhausted, ReasonQuota, "remove some of spec.initialTrials that were tried", "experiment %s has %d points", key, len(exp.Spec.InitialTrials))
