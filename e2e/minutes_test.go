@@ -64,11 +64,11 @@ func TestTheFirstFiveMinutes(t *testing.T) {
 	s.shows(time.Minute, `left on interrupt|interrupted`)
 	s.ready()
 	s.types("clear; " + tune)
-	s.shows(5*time.Minute, `Best trial: train-\d{4}`, `accuracy \(maximized\) +(0\.9|1\.0)`, `50/50 done`)
+	s.shows(5*time.Minute, `Best trial: train-\d{4}`, `accuracy \(maximized\) +(0\.9|1(\.0|\s))`, `50/50 done`)
 	s.ready()
 
 	s.types("clear; vernier get trials train --sort objective | head -5")
-	s.shows(time.Minute, `TRIAL +STATE +ACCURACY +LR +LAYERS +TIME`, `✓ Succeeded +(0\.9\d*|1\.0+) \*`)
+	s.shows(time.Minute, `TRIAL +STATE +ACCURACY +LR +LAYERS +TIME`, `✓ Succeeded +(0\.9\d*|1(\.0+)?) \*`)
 	s.types("clear; vernier best train -o args")
 	s.shows(time.Minute, `(?m)^--lr=0\.\d+ --layers=\d`)
 	s.types("clear; vernier logs train/best")
@@ -136,6 +136,7 @@ func (s *terminal) resizes(width, height int) {
 }
 
 func (s *terminal) types(line string) {
+	s.t.Logf("%s $ %s", time.Now().Format(time.TimeOnly), line)
 	s.tmux("send-keys", "-l", line)
 	s.presses("Enter")
 }
@@ -147,7 +148,7 @@ func (s *terminal) shows(within time.Duration, patterns ...string) {
 		screen := s.screen()
 		for _, p := range patterns {
 			if !regexp.MustCompile(p).MatchString(screen) {
-				return fmt.Errorf("the screen does not show %s:\n%s", p, screen)
+				return fmt.Errorf("the screen shows\n%s\nand not %s", strings.TrimRight(screen, "\n "), p)
 			}
 		}
 		return nil

@@ -167,6 +167,17 @@ func TestAnotherShellIsTold(t *testing.T) {
 	if note := home.DifferentShell(os.Getenv); note != "" {
 		t.Errorf("the same shell: %q", note)
 	}
+	path := os.Getenv("PATH")
+	for _, same := range []string{path + ":" + path, path + ":/no/such/folder:"} {
+		t.Setenv("PATH", same)
+		if note := home.DifferentShell(os.Getenv); note != "" {
+			t.Errorf("the same folders: %q", note)
+		}
+	}
+	t.Setenv("PATH", t.TempDir()+":"+path)
+	if note := home.DifferentShell(os.Getenv); !strings.Contains(note, "PATH") {
+		t.Errorf("another folder comes first: %q", note)
+	}
 	t.Setenv("VIRTUAL_ENV", "/today")
 	if note := home.DifferentShell(os.Getenv); !strings.Contains(note, "/yesterday") || !strings.Contains(note, "/today") {
 		t.Errorf("another environment: %q", note)

@@ -288,6 +288,16 @@ func (h Home) recordShell() error {
 	return statefile.WriteJSON(h.path("run", "shell.json"), shell)
 }
 
+// foldersOf are the folders of a PATH that are there, each once.
+func foldersOf(path string) (folders []string) {
+	for _, folder := range filepath.SplitList(path) {
+		if info, err := os.Stat(folder); err == nil && info.IsDir() && !slices.Contains(folders, filepath.Clean(folder)) {
+			folders = append(folders, filepath.Clean(folder))
+		}
+	}
+	return folders
+}
+
 // DifferentShell says how the caller's environment differs from that in which the
 // running instance finds programs; "" when it does not.
 func (h Home) DifferentShell(getenv func(string) string) string {
@@ -297,7 +307,7 @@ func (h Home) DifferentShell(getenv func(string) string) string {
 	}
 	var differ []string
 	for _, name := range shellVariables {
-		if here := getenv(name); here != shell[name] {
+		if here := getenv(name); here != shell[name] && (name != "PATH" || !slices.Equal(foldersOf(here), foldersOf(shell[name]))) {
 			differ = append(differ, fmt.Sprintf("%s is %q there and %q here", name, shell[name], here))
 		}
 	}

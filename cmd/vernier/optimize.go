@@ -197,7 +197,11 @@ func listMethods(out io.Writer) error {
 	for _, r := range stop.All() {
 		t.add(r.Name, r.Summary)
 	}
-	return t.write(out, false)
+	if err := t.write(out, false); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "\nvernier optimize --describe NAME shows the settings of one, with their defaults.")
+	return nil
 }
 
 // describeMethod describes the algorithm, the stopping rule, or both, of a name.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
@@ -19,7 +22,8 @@ func (o *scriptOptions) methods() error {
 	for _, setting := range settings {
 		s.Settings = append(s.Settings, v1beta1.AlgorithmSetting(setting))
 	}
-	if _, known := stop.Get(rule); !known && rule != "" {
+	of, known := stop.Get(rule)
+	if !known && rule != "" {
 		return unknownMethod("stopping rule", rule, stop.Names())
 	}
 	if len(o.ofStopping) > 0 && rule == "" {
@@ -30,6 +34,13 @@ func (o *scriptOptions) methods() error {
 	}
 	for _, setting := range settings {
 		s.Stopping.AlgorithmSettings = append(s.Stopping.AlgorithmSettings, v1beta1.EarlyStoppingSetting(setting))
+	}
+	for _, setting := range s.Settings {
+		named := func(h suggest.SettingHelp) bool { return h.Name == setting.Name }
+		given := func(g v1beta1.EarlyStoppingSetting) bool { return g.Name == setting.Name }
+		if slices.ContainsFunc(of.Settings, named) && !slices.ContainsFunc(s.Stopping.AlgorithmSettings, given) {
+			return usageErrorf("--setting %[1]s=%[2]s is of the algorithm %[3]s, and the rule %[4]s has a setting %[1]s too: write --stopping-setting %[1]s=%[2]s in its place, or both", setting.Name, setting.Value, s.Algorithm, rule)
+		}
 	}
 	return nil
 }

@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,21 +30,23 @@ import (
 type scriptOptions struct {
 	parameters []string
 	objectives objectivesFlag
-	goal       float64
-	spec       script.Spec
-	parallel   int32 // as given; the spec has no more than trials
-	settings   []string
-	ofStopping []string // settings of the stopping rule
-	env        []string
-	pass       string
-	seed       int64
-	duration   time.Duration
-	perTrial   time.Duration
-	gpuHours   float64
-	probe      bool
-	dryRun     bool
-	output     string
-	flags      *pflag.FlagSet
+	// constraints are texts such as latency <= 10.
+	constraints []string
+	goal        float64
+	spec        script.Spec
+	parallel    int32 // as given; the spec has no more than trials
+	settings    []string
+	ofStopping  []string // settings of the stopping rule
+	env         []string
+	pass        string
+	seed        int64
+	duration    time.Duration
+	perTrial    time.Duration
+	gpuHours    float64
+	probe       bool
+	dryRun      bool
+	output      string
+	flags       *pflag.FlagSet
 }
 
 // objectivesFlag collects --minimize and --maximize in the order in which they are
@@ -73,6 +78,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVarP(&o.parameters, "param", "p", nil, "parameter of the search, as NAME=FORM: "+script.Forms+"; with a condition: 'momentum=uniform(0,0.9) if opt=sgd'; NAME alone takes the proposal of --probe; may be repeated")
 	f.Var(objectiveFlag{&o.objectives, v1beta1.ObjectiveTypeMinimize}, "minimize", "metric to make small; several have commas between them")
 	f.Var(objectiveFlag{&o.objectives, v1beta1.ObjectiveTypeMaximize}, "maximize", "metric to make large; several have commas between them")
+	f.StringArrayVar(&o.constraints, "constraint", nil, "what a trial must keep to: a bound on a metric ('latency <= 10'), or a condition on parameters ('layers * batch <= 512'); may be repeated")
 	f.Float64Var(&o.goal, "goal", 0, "end when the first metric has reached this value")
 	f.Int32VarP(&o.spec.Trials, "max-trials", "n", defaultTrials, "how many trials there are in all; a higher number goes on")
 	f.Int32VarP(&o.parallel, "parallel", "j", int32(max(runtime.NumCPU()/2, 1)), "how many trials run at a time (default: as many as have GPUs, or half of the cores)")
@@ -100,7 +106,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 func (o *scriptOptions) onlyForPrograms() error {
 	var wrong error
 	o.flags.Visit(func(f *pflag.Flag) {
-		if slices.Contains([]string{"param", "minimize", "maximize", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "stopping-setting", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
+		if slices.Contains([]string{"param", "minimize", "maximize", "constraint", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "stopping-setting", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
 			wrong = usageErrorf("--%s is for vernier run PROGRAM: with -f, the file says it (the namespace is --namespace, without a short form)", f.Name)
 		}
 	})
@@ -269,9 +275,17 @@ func (o *scriptOptions) space(ctx context.Context) error {
 	s.Pass = script.Passing(o.pass)
 	var err error
 	if s.Pass != script.AsEnvironment && s.Pass != script.AsFile || bare {
-		if s.Flags, err = script.Detect(ctx, s.Argv, bare || len(o.parameters) == 0); err != nil {
+		// The program is in a process group of its own, which Ctrl-C does not reach.
+		asking, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer release()
+		s.Flags, err = script.Detect(asking, s.Argv, bare || len(o.parameters) == 0)
+		if asking.Err() != nil && ctx.Err() == nil {
+			return &exitError{exitInterrupted, errors.New("interrupted while the program was asked for its flags")}
+		}
+		if err != nil {
 			return usageErrorf("%w", err)
 		}
+		release()
 	}
 	if o.pass == "auto" {
 		s.Pass = script.AsFlags
@@ -285,6 +299,9 @@ func (o *scriptOptions) space(ctx context.Context) error {
 			return usageErrorf("%w", err)
 		}
 		s.Parameters = append(s.Parameters, p)
+	}
+	if err := o.constrain(); err != nil {
+		return err
 	}
 	if s.Pass != script.AsFlags && s.Pass != script.AsAssignments || s.Flags.Source == "" {
 		return nil

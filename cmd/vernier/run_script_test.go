@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -220,5 +221,24 @@ func TestWhatAProbeSuggests(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// A program that hangs when it is asked for its flags ends with the command.
+func TestInterruptedWhileAProgramIsAskedForItsFlags(t *testing.T) {
+	dir := t.TempDir()
+	started := filepath.Join(dir, "started")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if _, err := os.ReadFile(started); err == nil { // as soon as the program has opened it
+			_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+		}
+	}()
+	o := scriptOptions{pass: "auto"}
+	o.spec.Argv = []string{"/bin/sh", "-c", "echo $$ > " + started + "; exec sleep 1000"}
+	if err := o.space(t.Context()); exitCode(err) != exitInterrupted {
+		t.Errorf("%v: code %d, want %d", err, exitCode(err), exitInterrupted)
 	}
 }

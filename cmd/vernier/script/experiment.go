@@ -49,6 +49,8 @@ type Spec struct {
 	Name       string
 	Parameters []v1beta1.ParameterSpec
 	Objectives []v1beta1.ObjectiveMetric
+	Bounds     []v1beta1.MetricConstraint // on metrics
+	Conditions []string                   // on parameters
 	// Argv is the program with its own arguments. In these {NAME} is the value of a
 	// parameter, and {trial} the name of the trial.
 	Argv []string
@@ -81,7 +83,7 @@ func (s Spec) Experiment() (*v1beta1.Experiment, error) {
 	e := &v1beta1.Experiment{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Experiment"}}
 	e.Name = s.Name
 	e.Spec = v1beta1.ExperimentSpec{
-		Parameters: s.Parameters, MaxTrialCount: &s.Trials, ParallelTrialCount: &s.Parallel,
+		Parameters: s.Parameters, ParameterConstraints: s.Conditions, Constraints: s.Bounds, MaxTrialCount: &s.Trials, ParallelTrialCount: &s.Parallel,
 		Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: s.Algorithm, AlgorithmSettings: s.Settings},
 		// Running the same command again goes on.
 		ResumePolicy: v1beta1.LongRunning,
@@ -303,63 +305,6 @@ func job(pod corev1.PodTemplateSpec, gpus int) map[string]any {
 		template["metadata"] = map[string]any{"annotations": pod.Annotations}
 	}
 	return map[string]any{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"backoffLimit": 0, "template": template}}
-}
-
-// summary is what makes two command lines the same search, each part by its name.
-func (s Spec) summary() map[string]string {
-	var parameters, objectives, settings []string
-	for _, p := range s.Parameters {
-		parameters = append(parameters, Form(p))
-	}
-	for _, o := range s.Objectives {
-		text := string(o.Type) + " " + o.ObjectiveMetricName
-		if o.Goal != nil {
-			text += fmt.Sprintf(" to %g", *o.Goal)
-		}
-		objectives = append(objectives, text)
-	}
-	out := map[string]string{
-		"program": strings.Join(s.Argv, " "), "directory": s.Dir, "parameters": strings.Join(parameters, " "),
-		"objective": strings.Join(objectives, ", "), "algorithm": s.Algorithm, "pass": string(s.Pass),
-		"metrics": strings.Join(append([]string{s.Metrics}, s.Filters...), " "), "stopping": s.Stopping.AlgorithmName,
-		"gpus": fmt.Sprint(s.GPUs), "retry": fmt.Sprint(s.Retry),
-	}
-	for _, setting := range s.Stopping.AlgorithmSettings {
-		out["stopping"] += " " + setting.Name + "=" + setting.Value
-	}
-	for _, setting := range s.Settings {
-		settings = append(settings, setting.Name+"="+setting.Value)
-	}
-	if len(settings) > 0 {
-		out["settings"] = strings.Join(settings, " ")
-	}
-	if s.Seed != nil {
-		out["seed"] = fmt.Sprint(*s.Seed)
-	}
-	return out
-}
-
-// Differences says in what a command line differs from the one that made an
-// experiment: "parameters: lr=log(1e-5,1e-1) there, lr=log(1e-4,1e-1) here".
-func Differences(there, here *v1beta1.Experiment) ([]string, error) {
-	var before, now map[string]string
-	note := there.Annotations[Annotation]
-	if note == "" {
-		return []string{"it was made from a file"}, nil
-	}
-	if err := json.Unmarshal([]byte(note), &before); err != nil {
-		return nil, fmt.Errorf("read the annotation %s of experiment %s: %w", Annotation, there.Name, err)
-	}
-	if err := json.Unmarshal([]byte(here.Annotations[Annotation]), &now); err != nil {
-		return nil, fmt.Errorf("read the annotation %s: %w", Annotation, err)
-	}
-	var out []string
-	for _, part := range []string{"program", "directory", "parameters", "objective", "algorithm", "settings", "pass", "metrics", "stopping", "gpus", "retry", "seed"} {
-		if before[part] != now[part] {
-			out = append(out, fmt.Sprintf("%s: %q there, %q here", part, before[part], now[part]))
-		}
-	}
-	return out, nil
 }
 
 // Flagged are the parameters that are no macros.

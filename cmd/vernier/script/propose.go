@@ -108,7 +108,20 @@ func (i Interface) Check(p v1beta1.ParameterSpec) error {
 	case f.Kind == "int" && i.Source != FromHydra && p.ParameterType == v1beta1.ParameterTypeDouble:
 		return fmt.Errorf("-p %s: %s takes whole numbers: write int(%s,%s) or logint", p.Name, f.Option, p.FeasibleSpace.Min, p.FeasibleSpace.Max)
 	}
+	if len(f.Choices) > 0 && len(p.FeasibleSpace.List) == 0 {
+		return fmt.Errorf("-p %s: %s takes %s: write choice(%s)", p.Name, f.Option, strings.Join(f.Choices, ", "), strings.Join(f.Choices, ","))
+	}
 	for _, v := range p.FeasibleSpace.List {
+		if f.Kind == "int" && i.Source != FromHydra {
+			if _, err := strconv.ParseInt(v, 10, 64); err != nil {
+				return fmt.Errorf("-p %s: %s takes whole numbers, and %q is none", p.Name, f.Option, v)
+			}
+		}
+		if f.Kind == "float" && i.Source != FromHydra {
+			if _, err := strconv.ParseFloat(v, 64); err != nil {
+				return fmt.Errorf("-p %s: %s takes numbers, and %q is none", p.Name, f.Option, v)
+			}
+		}
 		if len(f.Choices) > 0 && !slices.Contains(f.Choices, v) {
 			return fmt.Errorf("-p %s: %s does not take %q: it takes %s", p.Name, f.Option, v, strings.Join(f.Choices, ", "))
 		}

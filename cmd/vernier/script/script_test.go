@@ -248,14 +248,18 @@ func TestPropose(t *testing.T) {
 func TestCheckAgainstFlags(t *testing.T) {
 	found := Interface{Source: "argparse", Flags: []Flag{
 		{Option: "--batch-size", Kind: "int"}, {Option: "--lr", Kind: "float"}, {Option: "--opt", Choices: []string{"sgd"}}, {Option: "--fast", Kind: "bool"},
+		{Option: "--width", Kind: "int", Choices: []string{"8", "16"}},
 	}}
 	tests := map[string]string{
 		"batch_size=int(1,4)": "", "lr=log(0.1,1)": "", "opt=choice(sgd)": "",
-		"bach-size=int(1,4)":     "did you mean batch-size?",
-		"batch-size=log(1,4)":    "takes whole numbers",
-		"opt=choice(sgd,adam)":   `does not take "adam"`,
-		"fast=choice(yes,no)":    "is a switch",
-		"entirely-new=int(1,20)": "has no flag",
+		"bach-size=int(1,4)":      "did you mean batch-size?",
+		"batch-size=log(1,4)":     "takes whole numbers",
+		"opt=choice(sgd,adam)":    `does not take "adam"`,
+		"fast=choice(yes,no)":     "is a switch",
+		"entirely-new=int(1,20)":  "has no flag",
+		"batch-size=choice(8,16)": "", "batch-size=choice(a,b)": "takes whole numbers", "batch-size=choice(0.5,1)": "takes whole numbers",
+		"lr=choice(0.1,1)": "", "lr=choice(low,high)": "takes numbers",
+		"width=choice(8,16)": "", "width=int(8,16)": "write choice(8,16)",
 	}
 	for text, want := range tests {
 		p, err := ParseParameter(text)
