@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -15,54 +16,101 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newStopCommand makes the command that ends an experiment and keeps its results.
+// newStopCommand makes the command that ends an experiment, or one of its trials, and
+// keeps the results.
 func newStopCommand(open opener) *cobra.Command {
 	var now bool
 	cmd := &cobra.Command{
-		Use:   "stop EXPERIMENT",
-		Short: "End an experiment: no new trials, and those that run may finish",
+		Use:   "stop EXPERIMENT[/TRIAL]",
+		Short: "End an experiment, or stop one of its trials, and keep the results",
 		Long: `End an experiment as Ctrl-C in vernier run does: maxTrialCount is lowered to the
 trials that exist, and those that run may finish. With --now these are stopped too.
 What was found is kept, and with resumePolicy LongRunning the experiment goes on when
-its maxTrialCount is raised.`,
-		Args: oneExperiment,
+its maxTrialCount is raised.
+
+Of a trial, only this one is stopped, and the experiment goes on.`,
+		Example: `  vernier stop charlm
+  vernier stop charlm/12`,
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseTarget(args[0])
+			if err != nil {
+				return err
+			}
 			session, err := open(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
-			key := session.key(args[0])
-			if err := stopGrowing(cmd.Context(), session.client, key); err != nil {
-				return fmt.Errorf("stop experiment %s: %w", args[0], err)
+			if t.Trial != "" {
+				return stopOne(cmd.Context(), session, args[0], cmd.OutOrStdout())
 			}
-			view, err := loadExperiment(cmd.Context(), session.client, key)
-			if err != nil {
-				return err
-			}
-			stopped := 0
-			for _, t := range view.Trials {
-				if !now || t.finished() {
-					continue
-				}
-				patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.Object.UID, "annotations": map[string]string{v1beta1.AnnotationStop: "vernier stop --now"}}})
-				if err != nil {
-					return err
-				}
-				if err := session.client.Patch(cmd.Context(), t.Object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-					return fmt.Errorf("stop trial %s: %w", t.Name, err)
-				}
-				stopped++
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "experiment %s makes no new trials: %s", args[0], countsLine(view))
-			if stopped > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), ", %d of which are stopped now", stopped)
-			}
-			fmt.Fprintln(cmd.OutOrStdout())
-			return nil
+			return stopAll(cmd.Context(), session, args[0], now, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&now, "now", false, "stop the trials that run, too")
 	return cmd
+}
+
+func stopAll(ctx context.Context, s *session, name string, now bool, out io.Writer) error {
+	key := s.key(name)
+	if err := stopGrowing(ctx, s.client, key); err != nil {
+		return fmt.Errorf("stop experiment %s: %w", name, err)
+	}
+	view, err := loadExperiment(ctx, s.client, key)
+	if err != nil {
+		return err
+	}
+	stopped := 0
+	for _, t := range view.Trials {
+		if !now || t.finished() {
+			continue
+		}
+		if err := stopTrial(ctx, s.client, t.Object, "vernier stop --now"); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		stopped++
+	}
+	text := fmt.Sprintf("experiment %s makes no new trials: %s", name, countsLine(view))
+	switch stopped {
+	case 0:
+	case 1:
+		text += "; the one that runs was asked to stop"
+	default:
+		text += fmt.Sprintf("; the %d that run were asked to stop", stopped)
+	}
+	_, err = fmt.Fprintln(out, text)
+	return err
+}
+
+func stopOne(ctx context.Context, s *session, name string, out io.Writer) error {
+	t, err := s.findTrial(ctx, name)
+	if err != nil {
+		return err
+	}
+	if t.finished() {
+		_, err = fmt.Fprintf(out, "trial %s has ended already: %s\n", t.Name, t.State)
+		return err
+	}
+	if err := stopTrial(ctx, s.client, t.Object, "vernier stop"); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "trial %s was asked to stop: what it has reported is kept, and its experiment goes on\n", t.Name)
+	return err
+}
+
+// stopTrial asks for the end of a trial, and not of another that has its name by now.
+func stopTrial(ctx context.Context, c client.Client, t *v1beta1.Trial, why string) error {
+	if t.AskedToStop() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{v1beta1.AnnotationStop: why}}})
+	if err == nil {
+		err = c.Patch(ctx, t, client.RawPatch(types.MergePatchType, patch))
+	}
+	if err != nil {
+		return fmt.Errorf("stop trial %s: %w", t.Name, err)
+	}
+	return nil
 }
 
 // stopGrowing lowers maxTrialCount to the trials that exist, so that the
