@@ -13,6 +13,7 @@ import (
 	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -129,7 +130,7 @@ func newGetTrialsCommand(open opener) *cobra.Command {
 		},
 	}
 	output = newObjectOutput(cmd)
-	choiceFlag(cmd, &sort, "sort", "", "number, or objective: the best first", "number", "objective")
+	cmd.Flags().StringVar(&sort, "sort", "number", "number, objective (the best first), or a metric or a parameter; -NAME begins with the greatest")
 	return cmd
 }
 
@@ -146,8 +147,8 @@ func getTrials(ctx context.Context, o *objectOutput, sort, name string, out io.W
 	if err != nil {
 		return err
 	}
-	if sort == "objective" {
-		sortByObjective(view)
+	if err := sortTrials(view, sort); err != nil {
+		return err
 	}
 	if printer != nil {
 		list := v1beta1.TrialList{Items: make([]v1beta1.Trial, len(view.Trials))}
@@ -198,6 +199,41 @@ func trialScreen(v experimentView, width int, noHeader, ascii bool, now time.Tim
 		lines = append(append(lines, ""), strings.Split(wordwrap.WrapString(waits, uint(width)), "\n")...)
 	}
 	return lines
+}
+
+// sortTrials orders the trials by a word of --sort: numbers, then texts, and what has no
+// value last.
+func sortTrials(v experimentView, by string) error {
+	if by == "objective" {
+		sortByObjective(v)
+		return nil
+	}
+	name, falling := strings.CutPrefix(by, "-")
+	metrics, params := exportColumns(v)
+	value := func(t trialView) string { return strconv.Itoa(t.Number) }
+	switch {
+	case name == "number":
+	case slices.Contains(metrics, name):
+		value = func(t trialView) string { return strings.TrimPrefix(t.metric(name), collector.Unavailable) }
+	case slices.Contains(params, name):
+		value = func(t trialView) string { return paramValue(t.Params, name) }
+	default:
+		return usageErrorf("--sort %s: write number, objective, or one of %s", by, strings.Join(slices.Concat(metrics, params), ", "))
+	}
+	slices.SortStableFunc(v.Trials, func(a, b trialView) int {
+		s, t := value(a), value(b)
+		x, okX := finite(s)
+		y, okY := finite(t)
+		order := cmp.Compare(x, y)
+		if !okX && !okY {
+			order = strings.Compare(s, t)
+		}
+		if falling {
+			order = -order
+		}
+		return cmp.Or(rank(s != "")-rank(t != ""), rank(okX)-rank(okY), order)
+	})
+	return nil
 }
 
 // sortByObjective puts the best trial first, then those that break a bound on a
