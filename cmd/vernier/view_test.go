@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -70,6 +71,23 @@ func TestTrialsAreInOrder(t *testing.T) {
 		if trial.Number != i {
 			t.Errorf("trial %d is in place %d", trial.Number, i)
 		}
+	}
+}
+
+func TestATrialWithoutAWorkerWaits(t *testing.T) {
+	lost, begins, stopping := aTrial(0, v1beta1.TrialRunning, ""), aTrial(1, v1beta1.TrialCreated, ""), aTrial(2, v1beta1.TrialRunning, "")
+	lost.MarkPending(v1beta1.ReasonTrialLost, `Trial is pending: its worker "gpu1" has not reported since noon`, metav1.NewTime(noon))
+	begins.Status.Conditions = nil
+	stopping.Annotations = map[string]string{v1beta1.AnnotationStop: "vernier stop"}
+	type shown struct{ State, Shown, Waits string }
+	var got []shown
+	for _, trial := range []v1beta1.Trial{lost, begins, stopping} {
+		v := newTrialView(&trial)
+		got = append(got, shown{v.State, v.shownState(), v.Waits})
+	}
+	want := []shown{{"Created", "· Waiting", `its worker "gpu1" has not reported since noon`}, {"Created", "· Created", ""}, {"Running", "· Stopping", ""}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
