@@ -250,10 +250,15 @@ func sortByObjective(v experimentView) {
 	})
 }
 
+// metricText is "loss=0.25 (min) acc=0.9": of a value that is not the last of its curve
+// it says which one it is.
 func metricText(t trialView) string {
 	parts := make([]string, len(t.Metrics))
 	for i, m := range t.Metrics {
 		parts[i] = m.Name + "=" + shortNumber(m.Value)
+		if m.origin(nil) != "" {
+			parts[i] += " (" + m.strategy + ")"
+		}
 	}
 	return strings.Join(parts, " ")
 }
