@@ -176,7 +176,7 @@ func TestTheResultSaysWhereItsValueCameFrom(t *testing.T) {
 			var result, described, best bytes.Buffer
 			printResult(&result, view)
 			describeExperiment(&described, view, noon)
-			if err := writeBest(&best, "table", view.Trials[0], nil); err != nil {
+			if err := writeBest(&best, "table", view.Experiment, view.Trials[0]); err != nil {
 				t.Fatal(err)
 			}
 			requireText(t, result.String(), tc.want)

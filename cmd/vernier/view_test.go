@@ -143,7 +143,7 @@ func TestParametersAreShownWithoutTheDigitsOfAScale(t *testing.T) {
 	shown := map[string]func(out *bytes.Buffer) error{
 		"by run":        func(out *bytes.Buffer) error { printResult(out, v); return nil },
 		"by describe":   func(out *bytes.Buffer) error { describeTrial(out, v.Trials[0], noon); return nil },
-		"by best":       func(out *bytes.Buffer) error { return writeBest(out, "table", v.Trials[0], nil) },
+		"by best":       func(out *bytes.Buffer) error { return writeBest(out, "table", v.Experiment, v.Trials[0]) },
 		"by get trials": func(out *bytes.Buffer) error { return trialTable(v, v.Trials, noon).write(out, false) },
 	}
 	for name, show := range shown {
@@ -159,7 +159,7 @@ func TestParametersAreShownWithoutTheDigitsOfAScale(t *testing.T) {
 		})
 	}
 	var out bytes.Buffer
-	if err := writeBest(&out, "args", v.Trials[0], nil); err != nil {
+	if err := writeBest(&out, "args", v.Experiment, v.Trials[0]); err != nil {
 		t.Fatal(err)
 	}
 	requireText(t, out.String(), "--lr=0.0010000000000000002")
