@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -28,7 +30,9 @@ trials that exist, and those that run may finish. With --now these are stopped t
 What was found is kept, and with resumePolicy LongRunning the experiment goes on when
 its maxTrialCount is raised.
 
-Of a trial, only this one is stopped, and the experiment goes on.`,
+Of a trial, only this one is stopped, and the experiment goes on. Who may not patch
+trials needs VERNIER_SERVER and VERNIER_TOKEN for this and for --now, with the plugin of
+kubectl: the API lets those stop trials who have the role vernier-edit.`,
 		Example: `  vernier stop charlm
   vernier stop charlm/12`,
 		Args: oneArgument,
@@ -65,7 +69,7 @@ func stopAll(ctx context.Context, s *session, name string, now bool, out io.Writ
 		if !now || t.finished() {
 			continue
 		}
-		if err := stopTrial(ctx, s.client, t.Object, "vernier stop --now"); client.IgnoreNotFound(err) != nil {
+		if err := stopTrial(ctx, s, t.Object, "vernier stop --now"); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 		stopped++
@@ -91,21 +95,30 @@ func stopOne(ctx context.Context, s *session, name string, out io.Writer) error 
 		_, err = fmt.Fprintf(out, "trial %s has ended already: %s\n", t.Name, t.State)
 		return err
 	}
-	if err := stopTrial(ctx, s.client, t.Object, "vernier stop"); err != nil {
+	if err := stopTrial(ctx, s, t.Object, "vernier stop"); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "trial %s was asked to stop: what it has reported is kept, and its experiment goes on\n", t.Name)
 	return err
 }
 
-// stopTrial asks for the end of a trial, and not of another that has its name by now.
-func stopTrial(ctx context.Context, c client.Client, t *v1beta1.Trial, why string) error {
+// stopTrial asks for the end of a trial, and not of another that has its name by now. The
+// role vernier-edit may do that through the API only.
+func stopTrial(ctx context.Context, s *session, t *v1beta1.Trial, why string) error {
 	if t.AskedToStop() {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{v1beta1.AnnotationStop: why}}})
 	if err == nil {
-		err = c.Patch(ctx, t, client.RawPatch(types.MergePatchType, patch))
+		err = s.client.Patch(ctx, t, client.RawPatch(types.MergePatchType, patch))
+	}
+	if apierrors.IsForbidden(err) {
+		api, unknown := s.api()
+		if unknown != nil {
+			return fmt.Errorf("stop trial %s: %w; the API may do it for you: %w", t.Name, err, unknown)
+		}
+		name := fmt.Sprintf("namespaces/%s/experiments/%s/trials/%s", t.Namespace, t.Labels[v1beta1.LabelExperiment], t.Name)
+		_, err = api.StopTrial(ctx, &vernierv1.StopTrialRequest{Name: name, Reason: why})
 	}
 	if err != nil {
 		return fmt.Errorf("stop trial %s: %w", t.Name, err)

@@ -3,13 +3,23 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
@@ -74,5 +84,48 @@ func TestStop(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The role vernier-edit has no right to patch trials, but one that the API knows.
+func TestStopByTheAPI(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := aTrial(1, v1beta1.TrialRunning, "0.5")
+	trial.Labels[v1beta1.LabelExperiment] = "charlm"
+	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "trials"}, o.GetName(), nil)
+		},
+	}).Build()
+	t.Setenv("VERNIER_SERVER", "")
+	err = stopTrial(t.Context(), &session{client: c}, &trial, "enough")
+	if exitCode(err) != exitNotAllowed {
+		t.Fatalf("code %d (%v), want %d", exitCode(err), err, exitNotAllowed)
+	}
+	requireText(t, err.Error(), "stop trial charlm-0001", "VERNIER_SERVER")
+
+	var asked vernierv1.StopTrialRequest
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err == nil && r.URL.Path == "/vernier.v1.ExperimentService/StopTrial" && r.Header.Get("Authorization") == "Bearer mine" {
+			err = proto.Unmarshal(text, &asked)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/proto")
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("VERNIER_SERVER", server.URL)
+	t.Setenv("VERNIER_TOKEN", "mine")
+	if err := stopTrial(t.Context(), &session{client: c}, &trial, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	want := vernierv1.StopTrialRequest{Name: "namespaces/default/experiments/charlm/trials/charlm-0001", Reason: "enough"}
+	if diff := cmp.Diff(&want, &asked, protocmp.Transform()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
