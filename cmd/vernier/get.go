@@ -147,7 +147,7 @@ func getTrials(ctx context.Context, o *objectOutput, sort, name string, out io.W
 	if err != nil {
 		return err
 	}
-	if err := sortTrials(view, sort); err != nil {
+	if err := sortTrials(&view, sort); err != nil {
 		return err
 	}
 	if printer != nil {
@@ -202,18 +202,19 @@ func trialScreen(v experimentView, width int, noHeader, ascii bool, now time.Tim
 }
 
 // sortTrials orders the trials by a word of --sort: numbers, then texts, and what has no
-// value last.
-func sortTrials(v experimentView, by string) error {
+// value last. The table shows a metric that they are sorted by.
+func sortTrials(v *experimentView, by string) error {
 	if by == "objective" {
-		sortByObjective(v)
+		sortByObjective(*v)
 		return nil
 	}
 	name, falling := strings.CutPrefix(by, "-")
-	metrics, params := exportColumns(v)
+	metrics, params := exportColumns(*v)
 	value := func(t trialView) string { return strconv.Itoa(t.Number) }
 	switch {
 	case name == "number":
 	case slices.Contains(metrics, name):
+		v.Also = name
 		value = func(t trialView) string { return strings.TrimPrefix(t.metric(name), collector.Unavailable) }
 	case slices.Contains(params, name):
 		value = func(t trialView) string { return paramValue(t.Params, name) }

@@ -36,7 +36,7 @@ func TestTrialsAreSorted(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			v := newExperimentView(e, trials)
-			if err := sortTrials(v, test.by); err != nil {
+			if err := sortTrials(&v, test.by); err != nil {
 				t.Fatal(err)
 			}
 			var got []int
@@ -48,7 +48,14 @@ func TestTrialsAreSorted(t *testing.T) {
 			}
 		})
 	}
-	err := sortTrials(newExperimentView(e, trials), "luck")
+	v := newExperimentView(e, trials)
+	if err := sortTrials(&v, "-acc"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"TRIAL", "STATE", "LOSS", "ACC", "LR", "OPT", "TIME"}, trialTable(v, v.Trials, noon).header); diff != "" {
+		t.Errorf("the table (-want +got):\n%s", diff)
+	}
+	err := sortTrials(&v, "luck")
 	if exitCode(err) != exitUsage {
 		t.Fatalf("code %d, want %d", exitCode(err), exitUsage)
 	}

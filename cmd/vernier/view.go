@@ -188,6 +188,8 @@ type experimentView struct {
 	Message    string
 	// Trials in order of their numbers.
 	Trials []trialView
+	// Also is a metric that a table of trials shows beside the objectives, or "".
+	Also string
 	// BestStep is the step of the best trial's objective, nil when it is not known.
 	BestStep *int64
 }
