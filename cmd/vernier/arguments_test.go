@@ -15,7 +15,7 @@ import (
 func TestATrialInThePlaceOfAnExperimentIsTold(t *testing.T) {
 	tests := map[string][]string{
 		"best": {"best", "mine/3"}, "get trials": {"get", "trials", "mine/3"}, "watch": {"watch", "mine/3"}, "edit": {"edit", "mine/3", "--max-trials", "4"},
-		"stop": {"stop", "mine/3"}, "suspend": {"suspend", "mine/3"}, "export": {"export", "mine/3"}, "plot": {"plot", "mine/3", "history"},
+		"suspend": {"suspend", "mine/3"}, "export": {"export", "mine/3"}, "plot": {"plot", "mine/3", "history"},
 		"tensorboard": {"tensorboard", "mine/3"}, "delete": {"delete", "other", "mine/3"}, "replay": {"replay", "mine/3"},
 	}
 	for name, args := range tests {

@@ -54,7 +54,7 @@ func best(ctx context.Context, name, output string, recommended bool, out io.Wri
 	if err != nil {
 		return err
 	}
-	return writeBest(out, output, trial, view.Experiment.Status.RecommendedTrial)
+	return writeBest(out, output, view.Experiment, trial)
 }
 
 // expectation is "0.0431 ± 0.0007, by 5 trials".
@@ -68,7 +68,8 @@ func expectation(r *v1beta1.RecommendedTrial) string {
 	return fmt.Sprintf("%s ± %s, by %s", number(r.Value), number(r.Deviation), countOfTrials(int(r.Trials)))
 }
 
-func writeBest(out io.Writer, output string, trial trialView, r *v1beta1.RecommendedTrial) error {
+func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialView) error {
+	r := e.Status.RecommendedTrial
 	switch output {
 	case "table", "":
 		t := &table{header: []string{"TRIAL", trial.Name}}
@@ -100,12 +101,17 @@ func writeBest(out io.Writer, output string, trial trialView, r *v1beta1.Recomme
 		}
 		return nil
 	}
-	params, metrics := map[string]string{}, map[string]string{}
+	params, metrics := map[string]any{}, map[string]any{}
 	for _, p := range trial.Params {
-		params[p.Name] = p.Value
+		params[p.Name] = numberOrText(p.Value)
+	}
+	for _, p := range e.Spec.Parameters {
+		if text := paramValue(trial.Params, p.Name); text != "" && p.ParameterType == v1beta1.ParameterTypeCategorical {
+			params[p.Name] = text // 016 is no number then
+		}
 	}
 	for _, m := range trial.Metrics {
-		metrics[m.Name] = m.Value
+		metrics[m.Name] = numberOrText(m.Value)
 	}
 	value := map[string]any{"trial": trial.Name, "parameters": params, "metrics": metrics}
 	if r != nil {

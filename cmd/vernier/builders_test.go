@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -54,7 +55,7 @@ func aTrial(number int, state v1beta1.TrialConditionType, loss string) v1beta1.T
 			Objective:            anExperiment().Spec.Objective,
 			ParameterAssignments: []v1beta1.ParameterAssignment{{Name: "lr", Value: fmt.Sprintf("0.%d", number)}},
 		},
-		Status: v1beta1.TrialStatus{StartTime: &start, Conditions: []v1beta1.TrialCondition{{Type: v1beta1.TrialCreated}, {Type: state}}},
+		Status: v1beta1.TrialStatus{StartTime: &start, Conditions: []v1beta1.TrialCondition{isTrue(v1beta1.TrialCreated), isTrue(state)}},
 	}
 	if state != v1beta1.TrialRunning && state != v1beta1.TrialCreated {
 		trial.Status.CompletionTime = &end
@@ -66,6 +67,10 @@ func aTrial(number int, state v1beta1.TrialConditionType, loss string) v1beta1.T
 		}}
 	}
 	return trial
+}
+
+func isTrue(state v1beta1.TrialConditionType) v1beta1.TrialCondition {
+	return v1beta1.TrialCondition{Type: state, Condition: v1beta1.Condition{Status: corev1.ConditionTrue}}
 }
 
 // withBest names a trial as the best.

@@ -28,8 +28,8 @@ standard error, and is read when it has ended. Ctrl-C (or SIGTERM) ends the
 program and shows what it printed until then; a second one ends both at once.
 
 Exit codes: 4 when a --metric is not found, or the file, the directory or the
-command does not exist; 7 when nothing answers at the address. That of the
-command is shown and not passed on.`
+command does not exist; 7 when nothing answers at the address; 130 after Ctrl-C
+and 143 after SIGTERM. That of the command is shown and not passed on.`
 
 type collectOptions struct {
 	probe   bool
@@ -85,13 +85,15 @@ func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash
 	default:
 		report, err = o.read(ctx, args[0])
 	}
-	if err != nil {
+	if report == nil {
 		return probeError(err)
 	}
+	write := func() error { return writeValue(s.out, o.output, report) }
 	if o.output == "table" {
-		err = writeReport(s.out, report)
-	} else {
-		err = writeValue(s.out, o.output, report)
+		write = func() error { return writeReport(s.out, report) }
+	}
+	if failed := write(); err == nil {
+		err = failed
 	}
 	if err == nil && len(report.Missing) > 0 {
 		err = notFoundErrorf("%s", missingMessage(report.Missing, o.output))
@@ -131,21 +133,38 @@ func (o *collectOptions) read(ctx context.Context, path string) (*probe.Report, 
 }
 
 // readLive probes what may take long. The first signal ends what is read, the
-// second one everything.
+// second one everything. What was read until a signal
+// comes with an error.
 func (o *collectOptions) readLive(ctx context.Context, s streams, what string, open func(<-chan os.Signal) probe.Target) (*probe.Report, error) {
-	first := make(chan os.Signal, 1)
+	first, told := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	left := func(sig os.Signal) error {
 		return &exitError{code: signalCode(sig), err: fmt.Errorf("left on %s", sig)}
 	}
 	ctx, cancel := onSignals(ctx, left, func(sig os.Signal) (leave bool) {
+		told <- sig
 		first <- sig
 		fmt.Fprintln(s.err, "vernier: waiting for the end of "+what+"; Ctrl-C again to leave at once")
 		return false
 	})
 	defer cancel(nil)
 	report, err := probe.Run(ctx, open(first), o.metrics)
-	if cause := context.Cause(ctx); cause != nil && err != nil {
-		err = cause
+	switch cause := context.Cause(ctx); {
+	case err != nil && cause != nil:
+		return nil, cause
+	case err != nil:
+		return nil, err
+	}
+	code := 0
+	select {
+	case sig := <-told:
+		code = signalCode(sig)
+	default:
+		if report.Interrupted && report.ExitCode != nil { // a signal to the group ended the program first
+			code = *report.ExitCode
+		}
+	}
+	if code != 0 {
+		err = &exitError{code: code, err: errors.New("interrupted")}
 	}
 	return report, err
 }

@@ -132,7 +132,7 @@ func describeTrial(out io.Writer, t trialView, now time.Time) {
 	fmt.Fprintln(out, "Metrics")
 	rows = &table{}
 	for _, m := range t.Metrics {
-		rows.add("  "+m.Name, m.Value)
+		rows.add("  "+m.Name, m.Value, m.origin(nil))
 	}
 	_ = rows.write(out, true)
 	if t.Object == nil || len(t.Object.Status.Usage) == 0 {

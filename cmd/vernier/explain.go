@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,6 +121,9 @@ func explainTrial(v experimentView, t trialView, now time.Time) explanation {
 	took := age(t.duration(now))
 	message := afterWords(cause(t.Message), "Trial is running.", "Trial is created.", "Trial has failed.", "Trial is early stopped.", "Trial is killed.", "Trial waits:")
 	switch state := v1beta1.TrialConditionType(t.State); {
+	case t.stopping():
+		why := t.Object.Annotations[v1beta1.AnnotationStop] + t.Object.Annotations[v1beta1.AnnotationStopEarly]
+		e.State, e.Why = "Stopping", "is being stopped"+reported(v, t)+": "+why
 	case t.Waits != "":
 		e.State, e.Why = "Waiting", "waits: "+t.Waits
 	case state == v1beta1.TrialRunning:
@@ -162,13 +166,18 @@ func withReason(message string) string {
 	return ": " + message
 }
 
-// reported is " with loss=0.25".
+// reported is " with loss=0.25", of all objectives.
 func reported(v experimentView, t trialView) string {
-	value := t.objective()
-	if value == "" {
+	var parts []string
+	for _, name := range v.objectiveNames() {
+		if value := t.metric(name); value != "" {
+			parts = append(parts, name+"="+shortNumber(value))
+		}
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" with %s=%s", v.metricName(), shortNumber(value))
+	return " with " + strings.Join(parts, " and ")
 }
 
 // place is the trial's rank among those that have ended, where there is a single
@@ -180,6 +189,8 @@ func place(v experimentView, t trialView) string {
 		return ", which is " + neverBest
 	case !v.feasible(t):
 		return ", but it breaks a bound on a metric, so that it is never the best"
+	case v.several() && slices.Contains(v.marked(), t.Name):
+		return ", which none beats in all of them"
 	case v.several() || !ok:
 		return ""
 	case best.Name == t.Name:
@@ -217,12 +228,20 @@ func explainExperiment(v experimentView, now time.Time) explanation {
 		e.Why = "failed: " + afterWords(v.brief(v.Message), "Experiment has failed.") + firstFailure(v, false)
 	case v.finished():
 		e.Why = "ended: " + reasonWords(v) + fmt.Sprintf(" (%s)", countsLine(v))
+		if c.Running > 0 {
+			e.Why += "; those that run are being stopped"
+		}
+	case v.Experiment.Annotations[v1beta1.AnnotationEnd] != "":
+		e.Why = "was stopped, and ends when the trials that run have ended: " + countsLine(v)
 	case v.waits() != "":
 		e.Why = "waits: " + v.waits()
 	case v.waiting() != "":
 		e.Why = "runs, but " + v.waiting()
 	default:
 		e.Why = "runs: " + countsLine(v)
+		if limit := v.Experiment.Spec.MaxTrialCount; limit != nil && len(v.Trials) >= int(*limit) {
+			e.Why = "runs its last trials: " + countsLine(v)
+		}
 		if start := v.Experiment.Status.StartTime; start != nil {
 			e.Why += ", for " + age(now.Sub(start.Time))
 		}

@@ -37,6 +37,25 @@ func TestExplainATrial(t *testing.T) {
 		"one without a result": {state(3, v1beta1.TrialMetricsUnavailable, "", "no value of loss"),
 			explanation{State: "MetricsUnavailable", Why: "ended after 3s without a result: no value of loss", Next: "vernier logs charlm/3"}},
 	}
+	t.Run("one that is being stopped", func(t *testing.T) {
+		stopping := state(5, v1beta1.TrialRunning, "1", "Trial is running")
+		stopping.Object.Annotations[v1beta1.AnnotationStop] = "vernier stop"
+		want := explanation{Name: "charlm-0005", Proposed: "chance", State: "Stopping", Why: "is being stopped with loss=1: vernier stop"}
+		if diff := cmp.Diff(want, explainTrial(view, stopping, noon)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("of two objectives", func(t *testing.T) {
+		e := anExperiment()
+		e.Spec.Objectives = []v1beta1.ObjectiveMetric{{ObjectiveMetricName: "loss"}, {ObjectiveMetricName: "acc"}}
+		e.Status.ParetoTrialList = []string{"charlm-0001"}
+		v := aView(e, "3", "0.5")
+		got := []string{explainTrial(v, v.Trials[0], noon).Why, explainTrial(v, v.Trials[1], noon).Why}
+		want := []string{"succeeded after 0s with loss=3 and acc=0.9", "succeeded after 1s with loss=0.5 and acc=0.9, which none beats in all of them"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 	t.Run("not a number, and no trial is better", func(t *testing.T) {
 		only := aTrial(1, v1beta1.TrialSucceeded, "+Inf")
 		v := newExperimentView(anExperiment(), []v1beta1.Trial{only})
@@ -58,16 +77,28 @@ func TestExplainATrial(t *testing.T) {
 func TestExplainAnExperiment(t *testing.T) {
 	suspended := anExperiment()
 	suspended.Spec.Suspend = true
+	stopped, last := anExperiment(), anExperiment()
+	stopped.Annotations = map[string]string{v1beta1.AnnotationEnd: v1beta1.EndStop}
+	last.Spec.MaxTrialCount = new(int32(2))
 	tests := map[string]struct {
 		experiment *v1beta1.Experiment
 		want       string
 	}{
-		"runs":      {anExperiment(), "runs: 2/24 done, 0 running"},
-		"suspended": {suspended, "is suspended: no new trials are made, and 0 run"},
-		"ended":     {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", ""), "ended: a trial reached the goal (2/24 done, 0 running)"},
-		"used up":   {ended(anExperiment(), v1beta1.ExperimentSucceeded, v1beta1.ReasonExperimentMaxGPUHoursReached, ""), "ended: its maxGPUHours are used up (2/24 done"},
-		"failed":    {ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "Experiment has failed. too many"), "failed: too many"},
+		"is being ended": {stopped, "was stopped, and ends when the trials that run have ended: 2/24 done"},
+		"has all trials": {last, "runs its last trials: 2/2 done, 0 running, for 60s"},
+		"runs":           {anExperiment(), "runs: 2/24 done, 0 running"},
+		"suspended":      {suspended, "is suspended: no new trials are made, and 0 run"},
+		"ended":          {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", ""), "ended: a trial reached the goal (2/24 done, 0 running)"},
+		"used up":        {ended(anExperiment(), v1beta1.ExperimentSucceeded, v1beta1.ReasonExperimentMaxGPUHoursReached, ""), "ended: its maxGPUHours are used up (2/24 done"},
+		"failed":         {ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "Experiment has failed. too many"), "failed: too many"},
 	}
+	t.Run("ended, and its trials not yet", func(t *testing.T) {
+		reached := ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", "")
+		got := explainExperiment(newExperimentView(reached, []v1beta1.Trial{aTrial(1, v1beta1.TrialRunning, "")}), noon)
+		if diff := cmp.Diff("ended: a trial reached the goal (0/24 done, 1 running); those that run are being stopped", got.Why); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := explainExperiment(aView(test.experiment, "3", "1"), noon.Add(time.Minute))

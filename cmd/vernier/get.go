@@ -13,6 +13,7 @@ import (
 	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -129,7 +130,7 @@ func newGetTrialsCommand(open opener) *cobra.Command {
 		},
 	}
 	output = newObjectOutput(cmd)
-	choiceFlag(cmd, &sort, "sort", "", "number, or objective: the best first", "number", "objective")
+	cmd.Flags().StringVar(&sort, "sort", "number", "number, objective (the best first), or a metric or a parameter; -NAME begins with the greatest")
 	return cmd
 }
 
@@ -146,8 +147,8 @@ func getTrials(ctx context.Context, o *objectOutput, sort, name string, out io.W
 	if err != nil {
 		return err
 	}
-	if sort == "objective" {
-		sortByObjective(view)
+	if err := sortTrials(&view, sort); err != nil {
+		return err
 	}
 	if printer != nil {
 		list := v1beta1.TrialList{Items: make([]v1beta1.Trial, len(view.Trials))}
@@ -200,6 +201,42 @@ func trialScreen(v experimentView, width int, noHeader, ascii bool, now time.Tim
 	return lines
 }
 
+// sortTrials orders the trials by a word of --sort: numbers, then texts, and what has no
+// value last. The table shows a metric that they are sorted by.
+func sortTrials(v *experimentView, by string) error {
+	if by == "objective" {
+		sortByObjective(*v)
+		return nil
+	}
+	name, falling := strings.CutPrefix(by, "-")
+	metrics, params := exportColumns(*v)
+	value := func(t trialView) string { return strconv.Itoa(t.Number) }
+	switch {
+	case name == "number":
+	case slices.Contains(metrics, name):
+		v.Also = name
+		value = func(t trialView) string { return strings.TrimPrefix(t.metric(name), collector.Unavailable) }
+	case slices.Contains(params, name):
+		value = func(t trialView) string { return paramValue(t.Params, name) }
+	default:
+		return usageErrorf("--sort %s: write number, objective, or one of %s", by, strings.Join(slices.Concat(metrics, params), ", "))
+	}
+	slices.SortStableFunc(v.Trials, func(a, b trialView) int {
+		s, t := value(a), value(b)
+		x, okX := finite(s)
+		y, okY := finite(t)
+		order := cmp.Compare(x, y)
+		if !okX && !okY {
+			order = strings.Compare(s, t)
+		}
+		if falling {
+			order = -order
+		}
+		return cmp.Or(rank(s != "")-rank(t != ""), rank(okX)-rank(okY), order)
+	})
+	return nil
+}
+
 // sortByObjective puts the best trial first, then those that break a bound on a
 // metric, and those without a value last.
 func sortByObjective(v experimentView) {
@@ -214,10 +251,15 @@ func sortByObjective(v experimentView) {
 	})
 }
 
+// metricText is "loss=0.25 (min) acc=0.9": of a value that is not the last of its curve
+// it says which one it is.
 func metricText(t trialView) string {
 	parts := make([]string, len(t.Metrics))
 	for i, m := range t.Metrics {
 		parts[i] = m.Name + "=" + shortNumber(m.Value)
+		if m.origin(nil) != "" {
+			parts[i] += " (" + m.strategy + ")"
+		}
 	}
 	return strings.Join(parts, " ")
 }

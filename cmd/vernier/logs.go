@@ -68,6 +68,9 @@ func logs(ctx context.Context, o logsOptions, text string, s streams, open opene
 	if err != nil {
 		return err
 	}
+	if err := logsElsewhere(found.Object); err != nil {
+		return err
+	}
 	o.container = cmp.Or(o.container, found.Object.Spec.PrimaryContainerName)
 	clientset, err := kubernetes.NewForConfig(session.config)
 	if err != nil {
@@ -75,6 +78,19 @@ func logs(ctx context.Context, o logsOptions, text string, s streams, open opene
 	}
 	reader := logReader{client: session.client, clientset: clientset, options: o, home: session.home, notes: s.err}
 	return reader.print(ctx, found.Object, withColors(s.out))
+}
+
+// logsElsewhere is an error for a trial that no job runs: there is no output of it here.
+func logsElsewhere(t *v1beta1.Trial) error {
+	if t.Spec.RunSpec != nil {
+		return nil
+	}
+	lease, _ := t.Lease()
+	worker := "the program that ran it"
+	if lease.Worker != "" {
+		worker = "its worker " + lease.Worker
+	}
+	return notFoundErrorf("trial %s is not run by a job, so its output is not here: look where %s writes it; vernier describe and vernier curve have what it reported", t.Name, worker)
 }
 
 type logReader struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/vernier-ml/vernier/local"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -173,4 +174,24 @@ func TestALogThatIsNotKeptSaysWhichThereAre(t *testing.T) {
 		t.Fatalf("code %d (%v), want %d", exitCode(err), err, exitNotFound)
 	}
 	requireText(t, err.Error(), "no log of container train of trial x-0001 is kept", "is training", "metrics-logger-and-collector or metrics-collector")
+}
+
+func TestLogsOfATrialOutsideAreWithItsWorker(t *testing.T) {
+	const begins, ends = "trial charlm-0001 is not run by a job, so its output is not here: look where ", " writes it; vernier describe and vernier curve have what it reported"
+	for worker, want := range map[string]string{"": "the program that ran it", "gpu1": "its worker gpu1"} {
+		trial := aTrial(1, v1beta1.TrialRunning, "")
+		if worker != "" {
+			if err := trial.SetLease(v1beta1.Lease{Worker: worker}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := logsElsewhere(&trial); exitCode(err) != exitNotFound || err.Error() != begins+want+ends {
+			t.Errorf("code %d: %v", exitCode(err), err)
+		}
+	}
+	trial := aTrial(1, v1beta1.TrialRunning, "")
+	trial.Spec.RunSpec = &runtime.RawExtension{Raw: []byte("{}")}
+	if err := logsElsewhere(&trial); err != nil {
+		t.Errorf("of one that a job runs: %v", err)
+	}
 }

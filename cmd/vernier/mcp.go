@@ -76,8 +76,8 @@ type (
 		Parallel   int    `json:"parallel,omitempty" jsonschema:"how many trials run at a time"`
 	}
 	stopArg struct {
-		Experiment string `json:"experiment" jsonschema:"name of the experiment"`
-		Now        bool   `json:"now,omitempty" jsonschema:"stop the trials that run, too"`
+		targetArg
+		Now bool `json:"now,omitempty" jsonschema:"of an experiment: stop the trials that run, too"`
 	}
 	programArg struct {
 		Program    string   `json:"program" jsonschema:"path of a Python script or an executable"`
@@ -137,9 +137,9 @@ func newMCPServer(newRoot func() *cobra.Command, flags []string, readOnly, progr
 		func(a experimentArg) []string { return []string{"suspend", "--", a.Experiment} })
 	addTool(t, "resume", "Make new trials of a suspended experiment again", true,
 		func(a experimentArg) []string { return []string{"resume", "--", a.Experiment} })
-	addTool(t, "stop", "End an experiment and keep its results", true,
+	addTool(t, "stop", "End an experiment, or stop one of its trials, and keep the results", true,
 		func(a stopArg) []string {
-			return []string{"stop", "--now=" + strconv.FormatBool(a.Now), "--", a.Experiment}
+			return []string{"stop", "--now=" + strconv.FormatBool(a.Now), "--", a.Target}
 		})
 	if programs {
 		addTool(t, "run_program", "Tune a program on this machine, and return at once. Show the person the command line first: it runs with their rights", true, runProgramArgs)

@@ -65,7 +65,8 @@ func TestMCPToolsRunCommands(t *testing.T) {
 		"a question":           {"query", map[string]any{"sql": "select 1"}, "query -o=json|--|select 1\n"},
 		"a flag in an answer":  {"explain", map[string]any{"target": "--kubeconfig=/etc/x"}, "explain --|--kubeconfig=/etc/x\n"},
 		"a default":            {"logs", map[string]any{"trial": "a/1"}, "logs --tail=100|--|a/1\n"},
-		"a switch":             {"stop", map[string]any{"experiment": "a", "now": true}, "stop --now=true|--|a\n"},
+		"a switch":             {"stop", map[string]any{"target": "a", "now": true}, "stop --now=true|--|a\n"},
+		"a trial":              {"stop", map[string]any{"target": "a/3"}, "stop --now=false|--|a/3\n"},
 		"a program":            {"run_program", map[string]any{"program": "train.py", "parameters": []string{"lr=log(1,2)"}, "minimize": "loss", "arguments": []string{"--x"}}, "run --wait=false|--param=lr=log(1,2)|--minimize=loss|--|train.py|--x\n"},
 		"the code of an error": {"best", map[string]any{"experiment": "a"}, "best -o=json|--|a\n\nerror (exit code 4): no experiment"},
 	}
@@ -114,7 +115,7 @@ func TestMCPToolsAreCommands(t *testing.T) {
 	for tool, args := range map[string]map[string]any{
 		"list_experiments": {}, "explain": {"target": "a"}, "describe": {"target": "a"}, "best": {"experiment": "a"}, "importance": {"experiment": "a"},
 		"curve": {"trial": "a/1", "metric": "m"}, "logs": {"trial": "a/1"}, "query": {"sql": "x"}, "edit_budget": {"experiment": "a", "maxTrials": 3, "parallel": 2},
-		"suspend": {"experiment": "a"}, "resume": {"experiment": "a"}, "stop": {"experiment": "a"},
+		"suspend": {"experiment": "a"}, "resume": {"experiment": "a"}, "stop": {"target": "a"},
 		"run_program": {"program": "p", "parameters": []string{"x=int(1,2)"}, "maximize": "m", "maxTrials": 3, "parallel": 2, "name": "n"},
 	} {
 		text, _ := callTool(t.Context(), t, s, tool, args)

@@ -146,7 +146,7 @@ func curveCharts(ctx context.Context, o *plotOptions, s *session, v experimentVi
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)
 	}
-	chart := plot.Chart{Title: fmt.Sprintf("%s: %s of the best %d", v.Experiment.Name, metric, len(trials)), X: plot.Axis{Label: "step", Whole: true}, Y: plot.Axis{Label: metric}}
+	chart := plot.Chart{Title: fmt.Sprintf("%s: %s of the best %d", v.Experiment.Name, metric, len(trials)), X: plot.Axis{Label: "step", Whole: true}, Y: plot.Axis{Label: metric}, Each: "trial"}
 	err = withStore(ctx, address, func(points collector.Store) error {
 		for _, t := range trials {
 			if t.Object == nil {
@@ -245,26 +245,25 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	trials, params, note := compared(v, trials)
 	chart := plot.Chart{
 		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric), Note: note,
-		Y: plot.Axis{Label: "share of the range"},
+		Y: plot.Axis{Label: "share of the range"}, Each: "trial",
 	}
-	for i, p := range params {
-		chart.X.Ticks = append(chart.X.Ticks, plot.Tick{At: float64(i), Label: p.Name})
-	}
-	chart.X.Ticks = append(chart.X.Ticks, plot.Tick{At: float64(len(params)), Label: metric})
 	columns := make([][]float64, len(params)+1)
 	for _, t := range trials {
 		for i, p := range params {
-			u := coordinate(p, paramValue(t.Params, p.Name))
-			if parameterAxis(p).Log {
-				u = math.Log(u)
-			}
-			columns[i] = append(columns[i], u)
+			columns[i] = append(columns[i], coordinate(p, paramValue(t.Params, p.Name)))
 		}
 		value, _ := finite(t.metric(metric))
 		columns[len(params)] = append(columns[len(params)], value)
 	}
-	for i := range columns {
-		toShares(columns[i])
+	for i, column := range columns {
+		tick, axis := plot.Tick{At: float64(i), Label: metric}, plot.Axis{}
+		if i < len(params) {
+			tick.Label, axis = params[i].Name, parameterAxis(params[i])
+		}
+		if low, high := toShares(column, axis.Log); low <= high {
+			tick.Low, tick.High = valueText(axis, low), valueText(axis, high)
+		}
+		chart.X.Ticks = append(chart.X.Ticks, tick)
 	}
 	for k, t := range trials {
 		s := plot.Series{Shape: plot.Line, Faint: k >= o.top}
@@ -279,19 +278,32 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	return []plot.Chart{chart}, nil
 }
 
-// toShares moves values to 0 to 1.
-func toShares(values []float64) {
-	low, high := math.Inf(1), math.Inf(-1)
+// toShares moves values to 0 to 1, and returns the least and the greatest.
+func toShares(values []float64, log bool) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if !math.IsNaN(v) {
 			low, high = min(low, v), max(high, v)
 		}
 	}
+	place := func(v float64) float64 { return v }
+	if log {
+		place = math.Log
+	}
 	for i, v := range values {
 		if values[i] = 0.5; high > low {
-			values[i] = (v - low) / (high - low)
+			values[i] = (place(v) - place(low)) / (place(high) - place(low))
 		}
 	}
+	return low, high
+}
+
+// valueText is a value of an axis: a number, or a category.
+func valueText(a plot.Axis, v float64) string {
+	if i := int(v); len(a.Ticks) > 0 && i < len(a.Ticks) {
+		return a.Ticks[i].Label
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
 func importanceCharts(ctx context.Context, o *plotOptions, _ *session, v experimentView) ([]plot.Chart, error) {

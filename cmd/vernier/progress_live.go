@@ -169,6 +169,9 @@ func shown(v experimentView, limit int) []trialView {
 func trialTable(v experimentView, trials []trialView, now time.Time) *table {
 	t := &table{header: []string{"TRIAL", "STATE"}}
 	metrics, params := v.shownMetrics(), v.Experiment.Spec.Parameters
+	if v.Also != "" && !slices.Contains(metrics, v.Also) {
+		metrics = append(metrics, v.Also)
+	}
 	for _, n := range metrics {
 		t.header = append(t.header, strings.ToUpper(n))
 	}

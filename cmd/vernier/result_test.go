@@ -121,7 +121,7 @@ func TestDescribeShowsTheFront(t *testing.T) {
 	e, trials := lossAndAccuracy()
 	var out bytes.Buffer
 	describeExperiment(&out, newExperimentView(e, trials), noon)
-	requireText(t, out.String(), "Front       charlm-0001  loss=0.5 acc=0.9\n            charlm-0002  loss=0.25 acc=0.9\n")
+	requireText(t, out.String(), "Front       charlm-0001  loss=0.5 (min) acc=0.9 (max)\n            charlm-0002  loss=0.25 (min) acc=0.9 (max)\n")
 }
 
 // A trial that breaks a bound is never the best, however good its objective.
@@ -176,7 +176,7 @@ func TestTheResultSaysWhereItsValueCameFrom(t *testing.T) {
 			var result, described, best bytes.Buffer
 			printResult(&result, view)
 			describeExperiment(&described, view, noon)
-			if err := writeBest(&best, "table", view.Trials[0], nil); err != nil {
+			if err := writeBest(&best, "table", view.Experiment, view.Trials[0]); err != nil {
 				t.Fatal(err)
 			}
 			requireText(t, result.String(), tc.want)

@@ -102,8 +102,11 @@ func (o *scriptOptions) probeMetrics(ctx context.Context, s streams) (*probe.Rep
 	report, err := collect.readLive(ctx, s, "the program", func(signals <-chan os.Signal) probe.Target {
 		return &probe.Command{Argv: argv, Format: collect.format, Filters: collect.filters, Stdout: s.err, Stderr: s.err, Interrupts: signals}
 	})
-	if err != nil || inOutput || crashed(report) {
-		return report, err
+	if report == nil {
+		return nil, err
+	}
+	if inOutput || crashed(report) { // interrupted: what it printed may be enough
+		return report, nil
 	}
 	return collect.read(ctx, strings.TrimPrefix(o.spec.Metrics, "tensorboard:"))
 }

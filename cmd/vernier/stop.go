@@ -4,65 +4,126 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newStopCommand makes the command that ends an experiment and keeps its results.
+// newStopCommand makes the command that ends an experiment, or one of its trials, and
+// keeps the results.
 func newStopCommand(open opener) *cobra.Command {
 	var now bool
 	cmd := &cobra.Command{
-		Use:   "stop EXPERIMENT",
-		Short: "End an experiment: no new trials, and those that run may finish",
+		Use:   "stop EXPERIMENT[/TRIAL]",
+		Short: "End an experiment, or stop one of its trials, and keep the results",
 		Long: `End an experiment as Ctrl-C in vernier run does: maxTrialCount is lowered to the
 trials that exist, and those that run may finish. With --now these are stopped too.
 What was found is kept, and with resumePolicy LongRunning the experiment goes on when
-its maxTrialCount is raised.`,
-		Args: oneExperiment,
+its maxTrialCount is raised.
+
+Of a trial, only this one is stopped, and the experiment goes on. Who may not patch
+trials needs VERNIER_SERVER and VERNIER_TOKEN for this and for --now, with the plugin of
+kubectl: the API lets those stop trials who have the role vernier-edit.`,
+		Example: `  vernier stop charlm
+  vernier stop charlm/12`,
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := parseTarget(args[0])
+			if err != nil {
+				return err
+			}
 			session, err := open(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
-			key := session.key(args[0])
-			if err := stopGrowing(cmd.Context(), session.client, key); err != nil {
-				return fmt.Errorf("stop experiment %s: %w", args[0], err)
+			if t.Trial != "" {
+				return stopOne(cmd.Context(), session, args[0], cmd.OutOrStdout())
 			}
-			view, err := loadExperiment(cmd.Context(), session.client, key)
-			if err != nil {
-				return err
-			}
-			stopped := 0
-			for _, t := range view.Trials {
-				if !now || t.finished() {
-					continue
-				}
-				patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.Object.UID, "annotations": map[string]string{v1beta1.AnnotationStop: "vernier stop --now"}}})
-				if err != nil {
-					return err
-				}
-				if err := session.client.Patch(cmd.Context(), t.Object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-					return fmt.Errorf("stop trial %s: %w", t.Name, err)
-				}
-				stopped++
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "experiment %s makes no new trials: %s", args[0], countsLine(view))
-			if stopped > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), ", %d of which are stopped now", stopped)
-			}
-			fmt.Fprintln(cmd.OutOrStdout())
-			return nil
+			return stopAll(cmd.Context(), session, args[0], now, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&now, "now", false, "stop the trials that run, too")
 	return cmd
+}
+
+func stopAll(ctx context.Context, s *session, name string, now bool, out io.Writer) error {
+	key := s.key(name)
+	if err := stopGrowing(ctx, s.client, key); err != nil {
+		return fmt.Errorf("stop experiment %s: %w", name, err)
+	}
+	view, err := loadExperiment(ctx, s.client, key)
+	if err != nil {
+		return err
+	}
+	stopped := 0
+	for _, t := range view.Trials {
+		if !now || t.finished() {
+			continue
+		}
+		if err := stopTrial(ctx, s, t.Object, "vernier stop --now"); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		stopped++
+	}
+	text := fmt.Sprintf("experiment %s makes no new trials: %s", name, countsLine(view))
+	switch stopped {
+	case 0:
+	case 1:
+		text += "; the one that runs was asked to stop"
+	default:
+		text += fmt.Sprintf("; the %d that run were asked to stop", stopped)
+	}
+	_, err = fmt.Fprintln(out, text)
+	return err
+}
+
+func stopOne(ctx context.Context, s *session, name string, out io.Writer) error {
+	t, err := s.findTrial(ctx, name)
+	if err != nil {
+		return err
+	}
+	if t.finished() {
+		_, err = fmt.Fprintf(out, "trial %s has ended already: %s\n", t.Name, t.State)
+		return err
+	}
+	if err := stopTrial(ctx, s, t.Object, "vernier stop"); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "trial %s was asked to stop: what it has reported is kept, and its experiment goes on\n", t.Name)
+	return err
+}
+
+// stopTrial asks for the end of a trial, and not of another that has its name by now. The
+// role vernier-edit may do that through the API only.
+func stopTrial(ctx context.Context, s *session, t *v1beta1.Trial, why string) error {
+	if t.AskedToStop() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{v1beta1.AnnotationStop: why}}})
+	if err == nil {
+		err = s.client.Patch(ctx, t, client.RawPatch(types.MergePatchType, patch))
+	}
+	if apierrors.IsForbidden(err) {
+		api, unknown := s.api()
+		if unknown != nil {
+			return fmt.Errorf("stop trial %s: %w; the API may do it for you: %w", t.Name, err, unknown)
+		}
+		name := fmt.Sprintf("namespaces/%s/experiments/%s/trials/%s", t.Namespace, t.Labels[v1beta1.LabelExperiment], t.Name)
+		_, err = api.StopTrial(ctx, &vernierv1.StopTrialRequest{Name: name, Reason: why})
+	}
+	if err != nil {
+		return fmt.Errorf("stop trial %s: %w", t.Name, err)
+	}
+	return nil
 }
 
 // stopGrowing lowers maxTrialCount to the trials that exist, so that the

@@ -19,7 +19,7 @@ type trialView struct {
 	Name string
 	// Number in the experiment, -1 for a trial that was created by hand.
 	Number int
-	// State is the type of the last condition: the current state.
+	// State is that of the Trial's conditions.
 	State string
 	// Message is the message of the last condition.
 	Message string
@@ -89,6 +89,8 @@ func finite(text string) (value float64, ok bool) {
 // shownState is the state as a table has it.
 func (t trialView) shownState() string {
 	switch {
+	case t.stopping():
+		return "· Stopping"
 	case strings.HasPrefix(t.Waits, v1beta1.QueuedSays):
 		return "· Queued"
 	case strings.HasPrefix(t.Waits, v1beta1.PreemptedSays):
@@ -107,6 +109,11 @@ func (t trialView) finished() bool {
 	return true
 }
 
+// stopping says whether the trial was asked to stop, and has not ended yet.
+func (t trialView) stopping() bool {
+	return !t.finished() && t.Object != nil && t.Object.AskedToStop()
+}
+
 // duration is how long the trial ran, or has been running at now.
 func (t trialView) duration(now time.Time) time.Duration {
 	if t.Started.IsZero() {
@@ -122,20 +129,20 @@ func newTrialView(trial *v1beta1.Trial) trialView {
 	view := trialView{
 		Name:   trial.Name,
 		Number: -1,
+		State:  string(trial.State()),
 		Params: trial.Spec.ParameterAssignments,
 		Object: trial,
 	}
 	if n, ok := trial.Number(); ok {
 		view.Number = n
 	}
-	if n := len(trial.Status.Conditions); n > 0 {
-		last := trial.Status.Conditions[n-1]
-		view.State, view.Message = string(last.Type), last.Message
-		switch last.Type {
-		case v1beta1.TrialRunning:
-			_, view.Waits, _ = strings.Cut(last.Message, "Trial is running. ")
-		case v1beta1.TrialCreated: // it has no job yet
-			_, view.Waits, _ = strings.Cut(last.Message, "Trial waits: ")
+	if last := trial.LastCondition(); last != nil {
+		view.Message = last.Message
+		// No node has room; it has no job yet; its worker is lost.
+		for _, words := range []string{"Trial is running. ", "Trial waits: ", "Trial is pending: "} {
+			if _, why, found := strings.Cut(last.Message, words); found && !view.finished() {
+				view.Waits = why
+			}
 		}
 	}
 	if t := trial.Status.StartTime; t != nil {
@@ -181,6 +188,8 @@ type experimentView struct {
 	Message    string
 	// Trials in order of their numbers.
 	Trials []trialView
+	// Also is a metric that a table of trials shows beside the objectives, or "".
+	Also string
 	// BestStep is the step of the best trial's objective, nil when it is not known.
 	BestStep *int64
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -73,6 +74,23 @@ func TestTrialsAreInOrder(t *testing.T) {
 	}
 }
 
+func TestATrialWithoutAWorkerWaits(t *testing.T) {
+	lost, begins, stopping := aTrial(0, v1beta1.TrialRunning, ""), aTrial(1, v1beta1.TrialCreated, ""), aTrial(2, v1beta1.TrialRunning, "")
+	lost.MarkPending(v1beta1.ReasonTrialLost, `Trial is pending: its worker "gpu1" has not reported since noon`, metav1.NewTime(noon))
+	begins.Status.Conditions = nil
+	stopping.Annotations = map[string]string{v1beta1.AnnotationStop: "vernier stop"}
+	type shown struct{ State, Shown, Waits string }
+	var got []shown
+	for _, trial := range []v1beta1.Trial{lost, begins, stopping} {
+		v := newTrialView(&trial)
+		got = append(got, shown{v.State, v.shownState(), v.Waits})
+	}
+	want := []shown{{"Created", "· Waiting", `its worker "gpu1" has not reported since noon`}, {"Created", "· Created", ""}, {"Running", "· Stopping", ""}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestBestSurvivesTheLossOfItsTrial(t *testing.T) {
 	view := newExperimentView(withBest(anExperiment(), aTrial(4, v1beta1.TrialSucceeded, "0.1")), nil)
 	best, ok := view.best()
@@ -125,7 +143,7 @@ func TestParametersAreShownWithoutTheDigitsOfAScale(t *testing.T) {
 	shown := map[string]func(out *bytes.Buffer) error{
 		"by run":        func(out *bytes.Buffer) error { printResult(out, v); return nil },
 		"by describe":   func(out *bytes.Buffer) error { describeTrial(out, v.Trials[0], noon); return nil },
-		"by best":       func(out *bytes.Buffer) error { return writeBest(out, "table", v.Trials[0], nil) },
+		"by best":       func(out *bytes.Buffer) error { return writeBest(out, "table", v.Experiment, v.Trials[0]) },
 		"by get trials": func(out *bytes.Buffer) error { return trialTable(v, v.Trials, noon).write(out, false) },
 	}
 	for name, show := range shown {
@@ -141,7 +159,7 @@ func TestParametersAreShownWithoutTheDigitsOfAScale(t *testing.T) {
 		})
 	}
 	var out bytes.Buffer
-	if err := writeBest(&out, "args", v.Trials[0], nil); err != nil {
+	if err := writeBest(&out, "args", v.Experiment, v.Trials[0]); err != nil {
 		t.Fatal(err)
 	}
 	requireText(t, out.String(), "--lr=0.0010000000000000002")

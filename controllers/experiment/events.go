@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/events"
@@ -14,10 +15,19 @@ func newBest(o v1beta1.OptimalTrial, metric string) events.Event {
 	note := "Trial " + o.BestTrialName + " is the best so far"
 	for _, m := range o.Observation.Metrics {
 		if m.Name == metric {
-			note += fmt.Sprintf(": %s min=%s max=%s latest=%s", m.Name, m.Min, m.Max, m.Latest)
+			note += fmt.Sprintf(": %s min=%s max=%s latest=%s", m.Name, rounded(m.Min), rounded(m.Max), rounded(m.Latest))
 		}
 	}
 	return events.Normal("NewBest", "Compare", note)
+}
+
+// rounded is a number with six digits, as the tables have it.
+func rounded(text string) string {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("%.6g", v)
 }
 
 func endedWith(c v1beta1.ExperimentCondition) events.Event {

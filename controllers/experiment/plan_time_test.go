@@ -111,3 +111,11 @@ func TestAnExperimentWithoutATemplateSaysWhoRunsItsTrials(t *testing.T) {
 		t.Errorf("with a template it says %q", c.Message)
 	}
 }
+
+func TestNewBestHasRoundNumbers(t *testing.T) {
+	best := v1beta1.OptimalTrial{BestTrialName: "exp-0003", Observation: v1beta1.Observation{Metrics: []v1beta1.Metric{{Name: "loss", Min: "0.12345678901234567", Max: "unavailable", Latest: "3"}}}}
+	want := "Trial exp-0003 is the best so far: loss min=0.123457 max=unavailable latest=3"
+	if diff := cmp.Diff(want, newBest(best, "loss").Note); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -195,18 +195,22 @@ func (s *sampler) trialOf(ctx context.Context, p *corev1.Pod) (*trialUsage, erro
 	}, nil
 }
 
-// take adds a sample.
+// take adds a sample. What no process was seen of, because it has not begun or has ended,
+// is not 0 but unknown.
 func (t *trialUsage) take(now time.Time, pods []*corev1.Pod, used map[string]shim.Usage, gpus func(*corev1.Pod) []gpuState) {
 	add := func(name string, v float64) { t.samples[name] = append(t.samples[name], v) }
 	var memory, number int
 	var computed time.Duration
+	compared := false
 	cpu := map[types.UID]time.Duration{}
 	for _, p := range pods {
-		u := used[string(p.UID)]
-		memory += int(u.Memory)
-		cpu[p.UID] = u.CPU
-		if before, seen := t.cpu[p.UID]; seen {
-			computed += max(0, u.CPU-before)
+		if u, runs := used[string(p.UID)]; runs {
+			memory += int(u.Memory)
+			cpu[p.UID] = u.CPU
+			if before, seen := t.cpu[p.UID]; seen {
+				computed += max(0, u.CPU-before)
+				compared = true
+			}
 		}
 		for _, state := range gpus(p) {
 			for end, v := range state {
@@ -215,8 +219,10 @@ func (t *trialUsage) take(now time.Time, pods []*corev1.Pod, used map[string]shi
 			number++
 		}
 	}
-	add(collector.SystemMemory, float64(memory)/gibibyte)
-	if passed := now.Sub(t.cpuAt); !t.cpuAt.IsZero() && passed > 0 {
+	if memory > 0 {
+		add(collector.SystemMemory, float64(memory)/gibibyte)
+	}
+	if passed := now.Sub(t.cpuAt); compared && passed > 0 {
 		add(collector.SystemCPU, computed.Seconds()/passed.Seconds())
 	}
 	t.cpu, t.cpuAt = cpu, now

@@ -172,6 +172,20 @@ func TestWhatATrialUsesIsReported(t *testing.T) {
 	}
 }
 
+func TestWhatHasNoProcessUsesNothingThatIsKnown(t *testing.T) {
+	p := trialPod("exp-0000-x", 0)
+	now := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+	u := &trialUsage{made: now, samples: map[string][]float64{}, cpu: map[types.UID]time.Duration{}}
+	for _, used := range []map[string]shim.Usage{nil, {string(p.UID): {Memory: gibibyte, CPU: time.Second}}, {string(p.UID): {Memory: 2 * gibibyte, CPU: usageEvery}}, nil} {
+		now = now.Add(usageEvery)
+		u.take(now, []*corev1.Pod{p}, used, func(*corev1.Pod) []gpuState { return nil })
+	}
+	want := map[string][]float64{collector.SystemMemory: {1, 2}, collector.SystemCPU: {0.9}}
+	if diff := cmp.Diff(want, u.samples); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Points get rarer as a trial grows older, and stand for all samples between them.
 func TestALongTrialHasFewPoints(t *testing.T) {
 	p := trialPod("exp-0000-x", 0)

@@ -43,7 +43,7 @@ func TestImportanceLeavesOutTheResource(t *testing.T) {
 		t.Errorf("without a method it is not F_ANOVA: %v\n%s", err, diff)
 	}
 	for method, want := range map[vernierv1.AnalyzeRequest_Importance_Method]string{
-		vernierv1.AnalyzeRequest_Importance_PED_ANOVA: "failed_precondition: there are too few finished trials to tell: 18 of 24",
+		vernierv1.AnalyzeRequest_Importance_PED_ANOVA: "failed_precondition: there are too few points with results to tell: 18 of 24",
 		7: "invalid_argument: the method 7 is unknown",
 	} {
 		if _, err := s.Analyze(t.Context(), importanceBy(method)); err == nil || !strings.HasPrefix(err.Error(), want) {

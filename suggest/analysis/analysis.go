@@ -17,7 +17,7 @@ import (
 
 // ErrTooFew says that there are not enough results for an answer. Test for it
 // with errors.Is.
-var ErrTooFew = errors.New("there are too few finished trials to tell")
+var ErrTooFew = errors.New("there are too few points with results to tell")
 
 // results are the trials that succeeded with finite values, by number, and how
 // models see the space. Pruned trials are left out, since their values say how

@@ -103,7 +103,7 @@ func (s *Study) addRow(header, row []string, id string) error {
 // add takes a trial that has ended. One that has succeeded without a value has failed.
 func (s *Study) add(t Trial) {
 	if t.State == "" {
-		s.Left = append(s.Left, "trial "+t.ID+" has not ended")
+		s.unended = append(s.unended, t.ID)
 		return
 	}
 	for _, o := range s.Objectives {

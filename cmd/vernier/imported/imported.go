@@ -23,6 +23,8 @@ type Study struct {
 	Trials     []Trial
 	// Left says which trials are not among them, and why.
 	Left []string
+	// unended are the IDs of trials that have not ended.
+	unended []string
 }
 
 // Trial is one that has ended.
@@ -66,6 +68,12 @@ func Read(path string, o Options) (*Study, error) {
 	s, err := read(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	switch n := len(s.unended); {
+	case n == 1:
+		s.Left = append(s.Left, "trial "+s.unended[0]+" has not ended")
+	case n > 1:
+		s.Left = append(s.Left, fmt.Sprintf("%d trials have not ended: the same command later adds them", n))
 	}
 	if len(s.Trials) == 0 {
 		return nil, fmt.Errorf("read %s: there is no trial that has ended%s", path, strings.Join(append([]string{""}, s.Left...), "; "))

@@ -23,12 +23,17 @@ func readOptuna(path string, o Options) (*Study, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=ro")
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=ro&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	source := optuna{db: db}
+	tx, err := db.Begin() // a program may be writing to it
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	source := optuna{tx}
 	id, name, err := source.study(o.Study)
 	if err != nil {
 		return nil, err
@@ -44,7 +49,7 @@ func readOptuna(path string, o Options) (*Study, error) {
 	return s, nil
 }
 
-type optuna struct{ db *sql.DB }
+type optuna struct{ tx *sql.Tx }
 
 // study is the only one, or that of a name.
 func (f optuna) study(name string) (id int64, found string, err error) {
@@ -118,7 +123,7 @@ func (f optuna) objectives(study int64, o Options) (out []v1beta1.ObjectiveMetri
 }
 
 func (f optuna) trials(s *Study, study int64) error {
-	of := " WHERE trial_id IN (SELECT trial_id FROM trials WHERE study_id = " + strconv.FormatInt(study, 10) + ")"
+	of := " WHERE trial_id IN (SELECT trial_id FROM trials WHERE study_id = " + strconv.FormatInt(study, 10) + " AND state NOT IN ('RUNNING', 'WAITING'))"
 	params, space, err := f.params(of)
 	if err != nil {
 		return err
@@ -296,7 +301,7 @@ func widest(a, b v1beta1.ParameterSpec) v1beta1.ParameterSpec {
 
 // each calls row for each row of an answer.
 func (f optuna) each(query string, row func(scan func(...any) error) error) error {
-	rows, err := f.db.Query(query)
+	rows, err := f.tx.Query(query)
 	if err != nil {
 		return err
 	}

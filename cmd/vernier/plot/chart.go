@@ -32,6 +32,8 @@ type Series struct {
 type Tick struct {
 	At    float64
 	Label string
+	// Low and High are the ends of an axis of its own that stands there.
+	Low, High string
 }
 
 // Axis describes an axis.
@@ -60,7 +62,9 @@ type Chart struct {
 	Note   string
 	X, Y   Axis
 	Series []Series
-	Bars   []Bar
+	// Each is what the names of the series are numbers of.
+	Each string
+	Bars []Bar
 }
 
 // scale maps values to 0 to 1.

@@ -6,6 +6,7 @@ import (
 	"html"
 	"image/color"
 	"io"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -122,7 +123,11 @@ func setAxis(to *plot.Axis, a Axis) {
 	}
 	var ticks plot.ConstantTicks
 	for _, t := range a.Ticks {
-		ticks = append(ticks, plot.Tick{Value: t.At, Label: t.Label})
+		label := t.Label
+		if t.Low != "" {
+			label += "\n" + t.Low + " to " + t.High
+		}
+		ticks = append(ticks, plot.Tick{Value: t.At, Label: label})
 	}
 	to.Tick.Marker = ticks
 }
@@ -165,11 +170,21 @@ func (c Chart) plotSeries(p *plot.Plot, s Series, ink color.Color) error {
 			p.Add(dots)
 			thumb = dots
 		}
-		if i == 0 && s.Name != "" && len(c.Series) <= 12 {
-			p.Legend.Add(s.Name, thumb)
+		if i == 0 && s.Name != "" && c.named() <= 12 {
+			p.Legend.Add(strings.TrimSpace(c.Each+" "+s.Name), thumb)
 		}
 	}
 	return nil
+}
+
+// named is how many series have a name.
+func (c Chart) named() (n int) {
+	for _, s := range c.Series {
+		if s.Name != "" {
+			n++
+		}
+	}
+	return n
 }
 
 func (c Chart) plotBars(p *plot.Plot) error {

@@ -42,7 +42,7 @@ func samples() map[string]Chart {
 		"slice": {Title: "charlm: loss by lr", X: Axis{Label: "lr", Log: true}, Y: Axis{Label: "loss"}, Series: []Series{
 			{Name: "trial", X: []float64{1e-5, 1e-3, 0.1, 0}, Y: []float64{3, 1, 2, 9}}, {Name: "best", Shape: Stars, X: []float64{0.01}, Y: []float64{0.5}},
 		}},
-		"choice":     {Title: "charlm: loss by optimizer", X: Axis{Ticks: []Tick{{0, "sgd"}, {1, "adam"}, {2, "a very long name of an optimizer"}}}, Series: []Series{{X: []float64{0, 1, 2}, Y: []float64{5, 5, 5}}}},
+		"choice":     {Title: "charlm: loss by optimizer", X: Axis{Ticks: []Tick{{At: 0, Label: "sgd"}, {At: 1, Label: "adam"}, {At: 2, Label: "a very long name of an optimizer"}}}, Series: []Series{{X: []float64{0, 1, 2}, Y: []float64{5, 5, 5}}}},
 		"importance": {Title: "charlm: importance", Bars: []Bar{{"lr", 0.625}, {"a parameter with a very long name that does not fit", 0.25}, {"several together", 0.125}}},
 		"nothing":    {Title: "charlm: nothing", Series: []Series{{X: []float64{1}, Y: []float64{math.NaN()}}}},
 	}

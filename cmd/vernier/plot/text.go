@@ -3,6 +3,7 @@ package plot
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -90,7 +91,17 @@ func (c Chart) Text(s Style) []string {
 	for _, l := range labels {
 		margin = max(margin, len(l))
 	}
-	grid := canvas{width: max(s.Width-margin-2, 10), height: max(s.Height-3-len(lines), 4)}
+	grid := canvas{width: max(s.Width-margin-2, 10)}
+	indent := strings.Repeat(" ", margin+2)
+	high, low := c.ticks(x, grid.width, func(t Tick) string { return t.High }), c.ticks(x, grid.width, func(t Tick) string { return t.Low })
+	if high != "" {
+		lines = append(lines, indent+high)
+	}
+	below := []string{c.ticks(x, grid.width, func(t Tick) string { return t.Label }), c.legend(s, paint)}
+	if low != "" {
+		below = append([]string{low}, below...)
+	}
+	grid.height = max(s.Height-len(lines)-1-len(below), 4)
 	grid.cells = make([]cell, grid.width*grid.height)
 	for _, behind := range []bool{true, false} {
 		for i, series := range c.Series {
@@ -101,6 +112,9 @@ func (c Chart) Text(s Style) []string {
 				c.draw(&grid, series, c.color(i), x, y, s.ASCII)
 			}
 		}
+	}
+	if c.Each != "" && !s.Color {
+		c.nameEnds(&grid, x, y)
 	}
 	bar, corner, dash := "│", "└", "─"
 	if s.ASCII {
@@ -119,8 +133,28 @@ func (c Chart) Text(s Style) []string {
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("%*s %s%s", margin, label, bar, grid.row(row, s)), " "))
 	}
 	lines = append(lines, strings.Repeat(" ", margin+1)+corner+strings.Repeat(dash, grid.width))
-	lines = append(lines, strings.Repeat(" ", margin+2)+c.ticks(x, grid.width))
-	return append(lines, strings.TrimRight(strings.Repeat(" ", margin+2)+c.legend(s, paint), " "))
+	for _, line := range below {
+		lines = append(lines, strings.TrimRight(indent+line, " "))
+	}
+	return lines
+}
+
+// nameEnds writes the names of lines where they end, the first ones over the others:
+// without colours nothing else tells them apart.
+func (c Chart) nameEnds(grid *canvas, x, y scale) {
+	for _, s := range slices.Backward(c.Series) {
+		for i := range slices.Backward(s.X) {
+			if !c.drawn(s.X[i], s.Y[i]) {
+				continue
+			}
+			column := int(math.Round(x.at(s.X[i]) * float64(grid.width-1)))
+			row := int(math.Round((1-min(max(y.at(s.Y[i]), 0), 1))*float64(4*grid.height-1))) / 4
+			for k, r := range s.Name[:min(len(s.Name), grid.width)] {
+				grid.at(min(column, grid.width-len(s.Name))+k, row).mark = r
+			}
+			break
+		}
+	}
 }
 
 func (c Chart) color(i int) string {
@@ -228,8 +262,8 @@ func (c *canvas) row(y int, s Style) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// ticks are the labels of the x axis, at their places as far as there is room.
-func (c Chart) ticks(x scale, width int) string {
+// ticks are labels of the x axis, at their places as far as there is room.
+func (c Chart) ticks(x scale, width int, label func(Tick) string) string {
 	ticks := c.X.Ticks
 	if len(ticks) == 0 {
 		for i := range 5 {
@@ -237,12 +271,16 @@ func (c Chart) ticks(x scale, width int) string {
 			if c.X.Whole {
 				v = math.Round(v)
 			}
-			ticks = append(ticks, Tick{v, short(v)})
+			ticks = append(ticks, Tick{At: v, Label: short(v)})
 		}
 	}
 	line, end := "", -1
 	for i, t := range ticks {
-		size := runewidth.StringWidth(t.Label)
+		text := label(t)
+		if text == "" {
+			continue
+		}
+		size := runewidth.StringWidth(text)
 		at := int(x.at(t.At)*float64(width-1)) - size/2
 		at = max(min(at, width-size), 0)
 		if i == len(ticks)-1 && len(ticks) > 1 {
@@ -251,7 +289,7 @@ func (c Chart) ticks(x scale, width int) string {
 		if at <= end {
 			continue
 		}
-		line += strings.Repeat(" ", at-runewidth.StringWidth(line)) + t.Label
+		line += strings.Repeat(" ", at-runewidth.StringWidth(line)) + text
 		end = at + size
 	}
 	return line
@@ -266,6 +304,7 @@ func (c Chart) legend(s Style, paint func(code, text string) string) string {
 	if c.Y.Label != "" {
 		parts = append(parts, "y: "+c.Y.Label)
 	}
+	named := len(parts)
 	room := s.Width - 12 - runewidth.StringWidth(strings.Join(parts, "   "))
 	for i, series := range c.Series {
 		if series.Name == "" {
@@ -279,6 +318,9 @@ func (c Chart) legend(s Style, paint func(code, text string) string) string {
 			sign = string(mark(series, s.ASCII))
 		}
 		text := sign + " " + series.Name
+		if c.Each != "" && len(parts) == named {
+			text = c.Each + ": " + text
+		}
 		if room -= runewidth.StringWidth(text) + 3; room < 0 {
 			break
 		}
