@@ -140,7 +140,7 @@ func (o *collectOptions) readLive(ctx context.Context, s streams, what string, o
 	left := func(sig os.Signal) error {
 		return &exitError{code: signalCode(sig), err: fmt.Errorf("left on %s", sig)}
 	}
-	ctx, cancel := onSignals(ctx, left, func(sig os.Signal) (leave bool) {
+	ctx, cancel := onSignals(ctx, left, func(_ context.Context, sig os.Signal) (leave bool) {
 		told <- sig
 		first <- sig
 		fmt.Fprintln(s.err, "vernier: waiting for the end of "+what+"; Ctrl-C again to leave at once")

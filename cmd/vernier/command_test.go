@@ -366,6 +366,9 @@ func TestAFailureIsSaidOnce(t *testing.T) {
 	failed := func(trial, pod, why string) trialView {
 		return trialView{Name: trial, State: "Failed", Message: "Trial has failed. container training of pod " + trial + "-" + pod + " exited with code 1 (" + why + "): see its last lines (vernier logs t/" + trial + ")"}
 	}
+	coded := func(trial string, code int) trialView {
+		return trialView{Name: trial, State: "Failed", Message: fmt.Sprintf("Trial has failed. container training of pod %s-x2 exited with code %d (start)", trial, code)}
+	}
 	const all = v1beta1.MessageMaxFailed + ": all 2 trials have failed"
 	for name, c := range map[string]struct {
 		first, newest trialView
@@ -374,6 +377,8 @@ func TestAFailureIsSaidOnce(t *testing.T) {
 		"the same":             {failed("t-0000", "2xm5r", "no data"), failed("t-0001", "xvbqz", "no data"), true},
 		"but for a parameter":  {failed("t-0000", "2xm5r", "lr is 0.5, too much"), failed("t-0001", "b8b2v", "lr is 0.3385, too much"), true},
 		"another reason":       {failed("t-0000", "2xm5r", "no data"), failed("t-0001", "b8b2v", "no memory"), false},
+		"another exit code":    {coded("t-0000", 3), coded("t-0001", 77), false},
+		"the same exit code":   {coded("t-0000", 77), coded("t-0001", 77), true},
 		"a trial without one":  {trialView{Name: "t-0000", State: "Failed"}, failed("t-0001", "b8b2v", "no data"), true},
 		"no message of either": {trialView{Name: "t-0000", State: "Failed"}, trialView{Name: "t-0001", State: "Failed"}, false},
 	} {

@@ -58,11 +58,18 @@ func (v experimentView) brief(message string) string {
 	return message
 }
 
-var numbered = regexp.MustCompile(`\S*\d\S*`)
+var numbered = regexp.MustCompile(`(?:\b(?:code|signal) )?\S*\d\S*`)
 
 // alike is a message without what differs from trial to trial: the names of the trial and its
-// pod, and the values of parameters.
-func alike(message string) string { return numbered.ReplaceAllString(message, "#") }
+// pod, and the values of parameters. How a program ended is no such thing.
+func alike(message string) string {
+	return numbered.ReplaceAllStringFunc(message, func(text string) string {
+		if strings.Contains(text, " ") {
+			return text
+		}
+		return "#"
+	})
+}
 
 // notFinite says that the objective was measured, and is NaN or infinite.
 func (t trialView) notFinite() bool {

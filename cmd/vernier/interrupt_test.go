@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -83,16 +84,20 @@ func TestWhatIsLeftOnASignal(t *testing.T) {
 	tests := map[string]struct {
 		sig     syscall.Signal
 		stopped bool
+		policy  v1beta1.ResumePolicy
 		code    int
 		want    string
 	}{
-		"Ctrl-C twice":                  {syscall.SIGINT, true, exitInterrupted, "left on interrupt; no new trials start until the same command runs again, and the running ones finish while the control plane runs"},
-		"when it could not be stopped":  {syscall.SIGINT, false, exitInterrupted, "left on interrupt; the experiment goes on while the control plane runs"},
-		"SIGTERM, which stops no trial": {syscall.SIGTERM, false, exitTerminated, "left on terminated; the experiment goes on while the control plane runs"},
+		"Ctrl-C twice":                  {syscall.SIGINT, true, v1beta1.LongRunning, exitInterrupted, "left on interrupt; no new trials start until the same command runs again, and the running ones finish while the control plane runs"},
+		"of one that cannot go on":      {syscall.SIGINT, true, v1beta1.NeverResume, exitInterrupted, "left on interrupt; no new trials start, and the running ones finish while the control plane runs"},
+		"when it could not be stopped":  {syscall.SIGINT, false, v1beta1.LongRunning, exitInterrupted, "left on interrupt; the experiment goes on while the control plane runs"},
+		"SIGTERM, which stops no trial": {syscall.SIGTERM, false, v1beta1.LongRunning, exitTerminated, "left on terminated; the experiment goes on while the control plane runs"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := interrupted(tc.sig, tc.stopped)
+			e := anExperiment()
+			e.Spec.ResumePolicy = tc.policy
+			err := interrupted(tc.sig, tc.stopped, e)
 			if diff := cmp.Diff(tc.want, err.Error()); diff != "" || exitCode(err) != tc.code {
 				t.Errorf("code %d (-want +got):\n%s", exitCode(err), diff)
 			}
@@ -179,5 +184,30 @@ func TestCtrlCWhileTheInstanceStartsStopsIt(t *testing.T) {
 		if exitCode(err) != exitInterrupted || stops != want {
 			t.Errorf("keep %v: %v, stopped %d times, want %d", keep, err, stops, want)
 		}
+	}
+}
+
+// What the first Ctrl-C began, such as a request to a server that hangs, does not keep the
+// second one from leaving.
+func TestASecondSignalDoesNotWaitForTheFirst(t *testing.T) {
+	began := make(chan struct{})
+	left := errors.New("left")
+	ctx, cancel := onSignals(t.Context(), func(os.Signal) error { return left }, func(ctx context.Context, _ os.Signal) bool {
+		close(began)
+		<-ctx.Done()
+		return false
+	})
+	defer cancel(nil)
+	interrupt := func() {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	interrupt()
+	<-began
+	interrupt()
+	<-ctx.Done()
+	if cause := context.Cause(ctx); cause != left {
+		t.Error(cause)
 	}
 }

@@ -29,6 +29,8 @@ func TestAServerThatIsGoneEndsWhatFollows(t *testing.T) {
 		"a cluster is gone":       {"", []error{refused}, 20 * time.Second, exitUnreachable, "the server cannot be reached: connection refused; when it is back, the same command goes on"},
 		"it restarts":             {"home", []error{nil, refused, refused, nil}, 20 * time.Second, exitFailure, errServerBack.Error()},
 		"it answers":              {"home", []error{nil}, time.Hour, 0, ""},
+		"a gateway is alone":      {"", []error{nil, apierrors.NewServiceUnavailable("no backend")}, 25 * time.Second, exitUnreachable, "the server cannot be reached: no backend; when it is back, the same command goes on"},
+		"a gateway was alone":     {"", []error{apierrors.NewTimeoutError("no backend", 0), nil}, 10 * time.Second, exitFailure, errServerBack.Error()},
 		"a refusal is an answer":  {"home", []error{forbidden}, time.Hour, 0, ""},
 	}
 	for name, tc := range tests {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -272,8 +273,8 @@ func (s *session) keyOf(experiment *unstructured.Unstructured) types.NamespacedN
 // or time is up. An end that was there before, in the experiment before, does not
 // count.
 func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key types.NamespacedName, before *v1beta1.Experiment, d display) (experimentView, error) {
-	stopped := false
-	ctx, cancel := onSignals(ctx, func(sig os.Signal) error { return interrupted(sig, stopped) }, func(sig os.Signal) (leave bool) {
+	var stopped atomic.Bool
+	ctx, cancel := onSignals(ctx, func(sig os.Signal) error { return &leftError{sig} }, func(ctx context.Context, sig os.Signal) (leave bool) {
 		if sig == syscall.SIGTERM {
 			return true
 		}
@@ -281,7 +282,7 @@ func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key type
 		if err := stopGrowing(ctx, s.client, key); err != nil {
 			d.say(fmt.Sprintf("cannot stop the experiment: %v", err))
 		} else {
-			stopped = true
+			stopped.Store(true)
 		}
 		return false
 	})
@@ -303,12 +304,21 @@ func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key type
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause
 	}
+	if left := (*leftError)(nil); errors.As(err, &left) {
+		return last, interrupted(left.sig, stopped.Load(), last.Experiment)
+	}
 	return last, err
 }
 
+// leftError is the signal on which run was left.
+type leftError struct{ sig os.Signal }
+
+func (e *leftError) Error() string { return "left on " + e.sig.String() }
+
 // onSignals calls first at the first Ctrl-C or SIGTERM, and ends the context at the
-// second, or when first says so, with the cause that left gives.
-func onSignals(ctx context.Context, left func(os.Signal) error, first func(os.Signal) (leave bool)) (context.Context, context.CancelCauseFunc) {
+// second, or when first says so, with the cause that left gives. The second one does not
+// wait for first.
+func onSignals(ctx context.Context, left func(os.Signal) error, first func(context.Context, os.Signal) (leave bool)) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -319,10 +329,15 @@ func onSignals(ctx context.Context, left func(os.Signal) error, first func(os.Si
 			case <-ctx.Done():
 				return
 			case sig := <-signals:
-				if count > 1 || first(sig) {
+				if count > 1 {
 					cancel(left(sig))
 					return
 				}
+				go func() {
+					if first(ctx, sig) {
+						cancel(left(sig))
+					}
+				}()
 			}
 		}
 	}()
@@ -330,11 +345,14 @@ func onSignals(ctx context.Context, left func(os.Signal) error, first func(os.Si
 }
 
 // interrupted is why run was left, where stopped says that the experiment gets no new
-// trials.
-func interrupted(sig os.Signal, stopped bool) error {
+// trials. exp is nil where it was not seen yet.
+func interrupted(sig os.Signal, stopped bool, exp *v1beta1.Experiment) error {
 	what := "the experiment goes on"
-	if stopped {
+	switch {
+	case stopped && exp != nil && slices.Contains([]v1beta1.ResumePolicy{v1beta1.LongRunning, v1beta1.FromVolume}, exp.Spec.ResumePolicy):
 		what = "no new trials start until the same command runs again, and the running ones finish"
+	case stopped:
+		what = "no new trials start, and the running ones finish"
 	}
 	return &exitError{code: signalCode(sig), err: fmt.Errorf("left on %s; %s while the control plane runs", sig, what)}
 }

@@ -119,8 +119,10 @@ func whyNoRestart(old *v1beta1.Experiment) string {
 }
 
 // SameSpec says whether two experiments have the same spec, as far as changedFields can
-// tell.
+// tell, but for the points that were queued.
 func SameSpec(a, b *v1beta1.Experiment) (bool, error) {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	a.Spec.InitialTrials, b.Spec.InitialTrials = withoutQueued(a), withoutQueued(b)
 	fields, err := changedFields(a, b)
 	return len(fields) == 0, err
 }

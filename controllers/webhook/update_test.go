@@ -230,3 +230,16 @@ func initially(id string) edit {
 		e.Spec.InitialTrials = append(e.Spec.InitialTrials, t)
 	}
 }
+
+// A program that makes its experiment again finds the one that is there, whatever was
+// queued in it meanwhile.
+func TestAQueuedPointLeavesTheSpecTheSame(t *testing.T) {
+	for id, want := range map[string]bool{"a": true, "": false} {
+		there := example(t, "random")
+		here := there.DeepCopy()
+		there.Spec.InitialTrials = append(there.Spec.InitialTrials, v1beta1.InitialTrial{ID: id})
+		if same, err := webhook.SameSpec(here, there); err != nil || same != want {
+			t.Errorf("a point with the id %q: %v, %v; want %v", id, same, err, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -33,6 +34,9 @@ func (strictJSON) Unmarshal(data []byte, m any) error {
 	message, ok := m.(proto.Message)
 	if !ok {
 		return fmt.Errorf("%T is no message", m)
+	}
+	if len(data) == 0 {
+		return errors.New("the body is empty: send a JSON object, such as {}")
 	}
 	return protojson.Unmarshal(data, message)
 }

@@ -17,6 +17,7 @@ func TestWhatIsUnknownInJSONIsRefused(t *testing.T) {
 		"a field within":      {"application/json; charset=utf-8", "DashboardService/Analyze", `{"parent": "` + parent + `", "importance": {"metod": "F_ANOVA"}}`, `unknown field "metod"`},
 		"the name of a value": {"application/json", "DashboardService/Analyze", `{"parent": "` + parent + `", "importance": {"method": "FANOVA"}}`, `"FANOVA"`},
 		"another service":     {"application/json", "ExperimentService/GetExperiment", `{"nam": "` + parent + `"}`, `unknown field "nam"`},
+		"no body":             {"application/json", "DashboardService/Analyze", "", "the body is empty"},
 		"nothing unknown":     {"application/json", "DashboardService/Analyze", `{"parent": "` + parent + `", "history": {}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,6 +176,9 @@ func (f *fidelity) spent(t *suggest.Trial) float64 {
 // of whole trials where there is no level yet.
 func (f *fidelity) counts(t *suggest.Trial, level float64) bool {
 	spent := f.spent(t)
+	if spent > 0 && level > 0 && t.Resource == 0 { // the parameter may not have the level itself
+		level = nearestValue(f.space.At(f.parameter), level).Float()
+	}
 	return spent == 0 || spent == level || level < 0 && spent >= float64(f.max)
 }
 

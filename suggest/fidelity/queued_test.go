@@ -43,3 +43,20 @@ func TestAQueuedPointIsAsLongAsItsParameterSays(t *testing.T) {
 		}
 	}
 }
+
+// A rung that the parameter cannot hold is that of the value which is nearest to it.
+func TestAQueuedPointCountsAtTheNearestRung(t *testing.T) {
+	space, err := suggest.NewSpace([]suggest.ParameterSpec{
+		{Name: "x", Kind: suggest.Double, Min: "0", Max: "1"}, {Name: "epochs", Kind: suggest.Discrete, List: []string{"1", "4", "10", "27"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := readFidelity(space, suggest.Settings{{Name: "resource_name", Value: "epochs"}}.Read(), false)
+	for epochs, want := range map[string]bool{"4": false, "10": true, "27": false} {
+		point, _ := space.Parse([]suggest.Assignment{{Name: "x", Value: "0.5"}, {Name: "epochs", Value: epochs}})
+		if got := f.counts(&suggest.Trial{Point: point}, 9); got != want {
+			t.Errorf("%s epochs at the rung of 9: %v, want %v", epochs, got, want)
+		}
+	}
+}

@@ -55,6 +55,9 @@ func readASHA(r *suggest.SettingsReader, brackets bool) asha {
 
 // Stop implements suggest.Stopper.
 func (a asha) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
+	if a.rungs.end > 0 && slices.ContainsFunc(t.Curve, func(p suggest.Sample) bool { return p.Step >= a.rungs.end }) {
+		return false, "" // what a whole trial costs is paid
+	}
 	c := contest{rungs: a.rungs, minTrials: a.minTrials, name: "rung", takesPart: func(int) bool { return true }}
 	if !a.brackets {
 		if c.rungs.first == 0 {

@@ -175,7 +175,11 @@ func TestRules(t *testing.T) {
 			rule: "asha", settings: thirds, others: succeeded(values(1), values(1), values(1)), trial: &suggest.Trial{Number: 9, Curve: values(2, 1)},
 		},
 		"asha, at r_max nothing stops": {
-			rule: "asha", settings: suggest.Settings{setting("eta", "3"), setting("r_max", "3"), setting("r_min", "3")}, others: succeeded(values(1, 1, 1)), trial: &suggest.Trial{Number: 9, Curve: values(2, 2, 2)},
+			rule: "asha", settings: suggest.Settings{setting("r_max", "27")}, others: succeeded(repeated(1, 27)), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 27)},
+		},
+		"asha, one step before it does": {
+			rule: "asha", settings: suggest.Settings{setting("r_max", "27")}, others: succeeded(repeated(1, 27)), trial: &suggest.Trial{Number: 9, Curve: repeated(2, 26)},
+			want: "its value 2 at the rung of step 24 is worse than 1.5, which the best 1/2 of 2 trials reach there",
 		},
 		"asha, a promoted trial is not judged again where its parent was": {
 			rule: "asha", settings: thirds, others: []*suggest.Trial{{Number: 0, Resource: 3, State: suggest.Succeeded, Curve: repeated(2, 3)}, {Number: 1, Resource: 3, State: suggest.Succeeded, Curve: repeated(1, 3)}},

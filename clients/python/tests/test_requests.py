@@ -44,6 +44,25 @@ def test_initial_points_of_a_served_study_are_its_initial_trials(asked):
         {"name": "lr", "value": "0.5"}, {"name": "opt", "value": "b"}]}]
 
 
+@pytest.mark.parametrize("options, error, says", [
+    ({"initial": [{"lrr": 0.5}]}, ValueError, "no parameter lrr; the space has lr, opt"),
+    ({"initial": {"lr": 0.5}}, TypeError, "list of points"),
+])
+def test_a_wrong_initial_point_is_named(asked, options, error, says):
+    for more in ({}, {"client": served()}):
+        with pytest.raises(error, match=says):
+            tune(loss, SPACE, **options, **more)
+
+
+@pytest.mark.parametrize("options, error", [
+    ({"stopper_settings": {"r_max": 27}}, ValueError),
+    ({"stopper": "asha", "earlyStopping": {"algorithmName": "medianstop"}}, TypeError),
+])
+def test_one_rule_stops_trials_of_a_served_study(asked, options, error):
+    with pytest.raises(error, match="stopper"):
+        tune(loss, SPACE, client=served(), **options)
+
+
 def test_a_served_study_has_no_file(asked):
     with pytest.raises(TypeError, match="file is of a Study on this machine"):
         tune(loss, SPACE, client=served(), file="study.jsonl")

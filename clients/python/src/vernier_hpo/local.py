@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import bounds
 from .engine import Engine
-from .space import Parameter, for_engine
+from .space import Parameter, encoded, for_engine
 from .study import Names, Searching, directions
 from .trial import Result, Trial, VernierError
 
@@ -49,7 +49,7 @@ class Study(Searching):
             "constraints": [*on_parameters, *(b.as_json("name") for b in self.bounds)],
             "budget": trials or 0, "parallel": parallel,
             "repeats": repeats,
-            "initial": [{n: self.space[n].encode(v) for n, v in p.items()} for p in initial],
+            "initial": encoded(self.space, initial),
         }, algorithm, settings, seed, stopper, stopper_settings)
         self._file: Optional[BinaryIO] = None
         if file is not None:

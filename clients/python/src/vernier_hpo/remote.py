@@ -17,7 +17,7 @@ import uuid
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from . import bounds
-from .space import Parameter, check, for_experiment, from_experiment
+from .space import Parameter, encoded, for_experiment, from_experiment
 from .study import Names, Searching, directions
 from .trial import Result, Trial, TrialLost, VernierError
 
@@ -60,6 +60,8 @@ class Client:
         """The experiment of this name. With a space it is created, unless there is the same one already, which
         goes on if trials is more than it was for; stopper, constraints and initial are as in Study, spec are further
         fields of its spec, such as maxFailedTrialCount."""
+        if stopper is not None and "earlyStopping" in spec:
+            raise TypeError("stopper and earlyStopping both name a rule: leave one out")
         if "file" in spec:
             raise TypeError("file is of a Study on this machine: leave it out, the service keeps the experiment")
         path = f"namespaces/{self.namespace}/experiments/{name}"
@@ -278,14 +280,15 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
 
 def _stopping(stopper: Optional[str], settings: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
     if stopper is None:
+        if settings:
+            raise ValueError("stopper_settings is given without stopper: name the rule, as in stopper='asha'")
         return {}
     return {"earlyStopping": {"algorithmName": stopper, "algorithmSettings": _settings(settings)}}
 
 
 def _initial(space: Mapping[str, Parameter], points: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
-    check(space)
     return {"initialTrials": [{"parameterAssignments": [
-        {"name": n, "value": str(space[n].encode(v))} for n, v in p.items()]} for p in points]} if points else {}
+        {"name": n, "value": str(v)} for n, v in p.items()]} for p in encoded(space, points)]} if points else {}
 
 
 def _settings(settings: Optional[Mapping[str, Any]]) -> List[Dict[str, str]]:

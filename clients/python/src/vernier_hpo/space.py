@@ -78,6 +78,18 @@ def check(space: Mapping[str, Parameter]) -> None:
                             "or choice('adam', 'sgd')")
 
 
+def encoded(space: Mapping[str, Parameter], points: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
+    """Points of the caller as both the engine and the service have them."""
+    check(space)
+    if isinstance(points, Mapping):
+        raise TypeError("initial is a list of points: write initial=[{...}]")
+    for point in points:
+        for name in point:
+            if name not in space:
+                raise ValueError(f"initial: there is no parameter {name}; the space has {', '.join(space)}")
+    return [{n: space[n].encode(v) for n, v in p.items()} for p in points]
+
+
 def for_engine(space: Mapping[str, Parameter]) -> List[Dict[str, Any]]:
     """The parameters as the space file of `vernier optimize` has them."""
     check(space)
