@@ -42,7 +42,7 @@ func (r *reader) admits(t *testing.T, blocks []block) {
 	dir := t.TempDir()
 	env := r.env(t, filepath.Join(dir, "home"))
 	t.Cleanup(func() { down(t, dir, env) })
-	up := exec.CommandContext(t.Context(), "bash", "-c", "vernier up >&2 && vernier kubectl create namespace kubeflow >&2 && vernier kubeconfig")
+	up := exec.CommandContext(t.Context(), "bash", "-c", "vernier up >&2 && vernier kubeconfig")
 	up.Env = env
 	out, err := up.Output()
 	if err != nil {

@@ -141,16 +141,12 @@ func (i *instance) shareTemplates(t *testing.T) {
 	t.Helper()
 	text := `{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {restartPolicy: Never, containers: [
 {name: training-container, image: host, command: [python3, /opt/mnist/mnist.py, "--lr=${trialParameters.learningRate}"]}]}}}}`
-	for _, o := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeflow"}},
-		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "trial-templates", Labels: map[string]string{"katib.kubeflow.org/component": "trial-templates"}},
-			Data:       map[string]string{"defaultTrialTemplate.yaml": text},
-		},
-	} {
-		if err := i.client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+	templates := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "trial-templates", Labels: map[string]string{"katib.kubeflow.org/component": "trial-templates"}},
+		Data:       map[string]string{"defaultTrialTemplate.yaml": text},
+	}
+	if err := i.client.Create(t.Context(), templates); err != nil {
+		t.Fatal(err)
 	}
 }
 

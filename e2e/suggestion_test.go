@@ -93,13 +93,9 @@ func (i *instance) configureService(t *testing.T, python string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespace := &corev1.Namespace{}
-	namespace.Name = "kubeflow"
 	cm := &corev1.ConfigMap{Data: map[string]string{"katib-config.yaml": string(config)}}
-	cm.Namespace, cm.Name = namespace.Name, "katib-config"
-	for _, o := range []client.Object{namespace, cm} {
-		if err := i.client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+	cm.Namespace, cm.Name = "kubeflow", "katib-config"
+	if err := i.client.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
 	}
 }

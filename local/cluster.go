@@ -25,7 +25,7 @@ import (
 )
 
 // prepareCluster applies what the other components need: the custom resource
-// definitions, our namespace, and the webhooks of the manager.
+// definitions, the namespaces, and the webhooks of the manager.
 func (s *supervisor) prepareCluster(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(s.probe.config)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *supervisor) prepareCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"default", systemNamespace} {
+	for _, name := range []string{"default", systemNamespace, katibNamespace} {
 		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 		}})

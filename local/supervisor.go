@@ -18,8 +18,12 @@ import (
 	"github.com/vernier-ml/vernier/local/statefile"
 )
 
-// systemNamespace is where Vernier's own objects live.
-const systemNamespace = "vernier-system"
+const (
+	// systemNamespace is where Vernier's own objects live.
+	systemNamespace = "vernier-system"
+	// katibNamespace is the one that Katib's examples name.
+	katibNamespace = "kubeflow"
+)
 
 // Options say what a supervisor supervises.
 type Options struct {

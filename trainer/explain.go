@@ -236,7 +236,7 @@ func Waiting(pods []corev1.Pod) Wait {
 			return Wait{fmt.Sprintf("the node %s of pod %s does not answer: another pod replaces it when the node is back, or was deleted (kubectl delete node %s)", pod.Spec.NodeName, pod.Name, pod.Spec.NodeName), Room, since}
 		}
 		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			if disrupted(c) {
 				return Wait{fmt.Sprintf("pod %s is being taken from its node%s: the job replaces it when it has ended, if its policy allows that", pod.Name, quote(c.Message)), Retries, c.LastTransitionTime.Time}
 			}
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {

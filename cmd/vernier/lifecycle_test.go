@@ -152,7 +152,7 @@ func TestLifecycle(t *testing.T) {
 	i.vernier("up")
 	wantContains(t, i.vernier("up"), "running already")
 	wantContains(t, i.vernier("kubectl", "get", "nodes"), "Ready")
-	wantContains(t, i.vernier("kubectl", "get", "namespaces", "-o", "name"), "namespace/default", "namespace/vernier-system")
+	wantContains(t, i.vernier("kubectl", "get", "namespaces", "-o", "name"), "namespace/default", "namespace/kubeflow", "namespace/vernier-system")
 	wantContains(t, i.vernier("kubectl", "get", "crds", "-o", "name"), "experiments.kubeflow.org", "trials.kubeflow.org")
 	if got, want := strings.TrimSpace(i.vernier("kubeconfig")), filepath.Join(i.home, "kubeconfig"); got != want {
 		t.Errorf("vernier kubeconfig prints %q, want %q", got, want)

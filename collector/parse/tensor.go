@@ -64,15 +64,15 @@ func scalarTensor(b []byte) (v float64, ok bool, err error) {
 	var dtype uint64
 	var content []byte
 	inline := message{}
-	m := message{rest: b}
+	m := message{whole: b}
 	for m.next() {
 		switch {
 		case m.key == tensorType:
 			dtype = m.value
-		case m.key == tensorShape && len(m.bytes) > 0:
+		case m.key == tensorShape && len(m.bytes()) > 0:
 			return 0, false, nil // it has dimensions, or an unknown rank
 		case m.key == tensorContent:
-			content = m.bytes
+			content = m.bytes()
 		case m.key>>3 >= 5:
 			inline = m
 		}
@@ -100,6 +100,9 @@ func (k *numeric) content(b []byte) (v float64, ok bool) {
 	if len(b) != k.size {
 		return 0, false
 	}
+	if k.size == 4 { // most are floats
+		return k.value(uint64(binary.LittleEndian.Uint32(b))), true
+	}
 	var bits [8]byte
 	copy(bits[:], b)
 	return k.value(binary.LittleEndian.Uint64(bits[:])), true
@@ -120,10 +123,10 @@ func (k *numeric) inline(m message) (v float64, ok bool) {
 	case m.key&wireMask != wireBytes:
 		return 0, false
 	case wire != wireVarint:
-		return k.content(m.bytes)
+		return k.content(m.bytes())
 	}
-	bits, n := protowire.ConsumeVarint(m.bytes)
-	return k.value(bits), n > 0 && n == len(m.bytes)
+	bits, n := protowire.ConsumeVarint(m.bytes())
+	return k.value(bits), n > 0 && n == len(m.bytes())
 }
 
 // half reads an IEEE 754 binary16.

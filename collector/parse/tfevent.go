@@ -170,12 +170,12 @@ var (
 // io.EOF when it is not complete, and errChecksum or errTooLarge when it cannot be
 // used.
 func (e *Events) record(at int64) (data []byte, end int64, err error) {
-	header, err := e.window.at(at, recordHeader)
+	whole, err := e.window.at(at, recordHeader)
 	if err != nil {
 		return nil, at, err
 	}
-	size, crc := binary.LittleEndian.Uint64(header), binary.LittleEndian.Uint32(header[8:])
-	switch want := mask(crc32.Checksum(header[:8], castagnoli)); {
+	size, crc := binary.LittleEndian.Uint64(whole), binary.LittleEndian.Uint32(whole[8:])
+	switch want := mask(crc32.Checksum(whole[:8], castagnoli)); {
 	case crc == 0 && size == 0:
 		return nil, at, ErrZeros
 	case crc != want:
@@ -192,9 +192,10 @@ func (e *Events) record(at int64) (data []byte, end int64, err error) {
 	if size > MaxRecord {
 		return nil, end, fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, size, MaxRecord)
 	}
-	whole, err := e.window.at(at, int(end-at))
-	if err != nil {
-		return nil, at, err
+	if int64(len(whole)) < end-at {
+		if whole, err = e.window.at(at, int(end-at)); err != nil {
+			return nil, at, err
+		}
 	}
 	data, footer := whole[recordHeader:recordHeader+size], whole[recordHeader+size:]
 	if binary.LittleEndian.Uint32(footer) != mask(crc32.Checksum(data, castagnoli)) {
@@ -237,7 +238,7 @@ func FirstTime(r io.ReaderAt) (time.Time, bool) {
 	if _, err := r.ReadAt(b[:], 0); err != nil {
 		return time.Time{}, false
 	}
-	m := message{rest: b[recordHeader:]}
+	m := message{whole: b[recordHeader:]}
 	for m.next() {
 		if m.key == eventTime {
 			return wallTime(m.value), true

@@ -49,8 +49,8 @@ func (d *decoder) find(tag []byte) int {
 func (d *decoder) event(b []byte, at int64) error {
 	var s Scalar
 	began := false
-	var first message // at the first summary
-	m := message{rest: b}
+	first, size := 0, uint64(0) // the end and the length of the first summary
+	m := message{whole: b}
 	for m.next() {
 		switch m.key {
 		case eventTime:
@@ -58,11 +58,11 @@ func (d *decoder) event(b []byte, at int64) error {
 		case eventStep:
 			s.Step = int64(m.value)
 		case eventSummary:
-			if first.key == 0 {
-				first = m
+			if first == 0 {
+				first, size = m.at, m.value
 			}
 		case eventSession:
-			session := message{rest: m.bytes}
+			session := message{whole: m.bytes()}
 			for session.next() {
 				if session.key == sessionStatus {
 					began = session.value == sessionBegan
@@ -82,10 +82,10 @@ func (d *decoder) event(b []byte, at int64) error {
 			return errStopped
 		}
 	}
-	m = first // which most often is the last field
-	for more := m.key != 0; more; more = m.next() {
+	m.key, m.value, m.at = eventSummary, size, first // which most often is the last field
+	for more := first > 0; more; more = m.next() {
 		if m.key == eventSummary {
-			if err := d.summary(m.bytes, at+m.begins(b), s); err != nil {
+			if err := d.summary(m.bytes(), at+int64(m.begins()), s); err != nil {
 				return err
 			}
 		}
@@ -95,13 +95,13 @@ func (d *decoder) event(b []byte, at int64) error {
 
 // summary reads a tensorflow.Summary that lies at a place of the file.
 func (d *decoder) summary(b []byte, at int64, s Scalar) error {
-	m := message{rest: b}
+	m := message{whole: b}
 	for m.next() {
 		if m.key != summaryOne {
 			continue
 		}
-		s.Offset = at + m.begins(b)
-		ok, err := d.one(m.bytes, &s)
+		s.Offset = at + int64(m.begins())
+		ok, err := d.one(m.bytes(), &s)
 		if err != nil {
 			return err
 		}
@@ -118,18 +118,18 @@ func (d *decoder) one(b []byte, s *Scalar) (ok bool, err error) {
 	var tag, tensor []byte
 	tagged, simple := false, false
 	var bits uint64
-	m := message{rest: b}
+	m := message{whole: b}
 	for m.next() {
 		switch m.key {
 		case valueTag:
-			tag, tagged = m.bytes, true
+			tag, tagged = m.bytes(), true
 			if s.Tag = d.find(tag); s.Tag < 0 && d.w.settles(tag, b) {
 				return false, nil
 			}
 		case valueSimple: // a message has one kind of value, the last
 			bits, simple, tensor = m.value, true, nil
 		case valueTensor:
-			tensor, simple = m.bytes, false
+			tensor, simple = m.bytes(), false
 		case valueOld, valueImage, valueHisto, valueAudio:
 			tensor, simple = nil, false
 		}

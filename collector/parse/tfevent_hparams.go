@@ -69,13 +69,13 @@ func recordedSession(b []byte, told func(Recorded)) {
 		return
 	}
 	session := within(within(plugin, pluginContent), hparamsStart)
-	m := message{rest: session}
+	m := message{whole: session}
 	for n := 0; n < MaxRecorded && m.next(); {
 		if m.key != startHparams {
 			continue
 		}
 		n++
-		if p, ok := recordedEntry(m.bytes); ok {
+		if p, ok := recordedEntry(m.bytes()); ok {
 			told(p)
 		}
 	}
@@ -86,15 +86,15 @@ func recordedEntry(b []byte) (p Recorded, ok bool) {
 	if len(name) == 0 || len(name) > MaxRecordedText {
 		return p, false
 	}
-	f := message{rest: within(b, entryValue)}
+	f := message{whole: within(b, entryValue)}
 	for f.next() {
 		switch f.key {
 		case valueNumber:
 			ok = true
 			p.Value = strconv.FormatFloat(math.Float64frombits(f.value), 'g', -1, 64)
 		case valueString:
-			ok = len(f.bytes) <= MaxRecordedText
-			p.Value = printable(f.bytes[:min(len(f.bytes), MaxRecordedText)])
+			ok = len(f.bytes()) <= MaxRecordedText
+			p.Value = printable(f.bytes()[:min(len(f.bytes()), MaxRecordedText)])
 		case valueBool:
 			p.Value, ok = strconv.FormatBool(f.value != 0), true
 		default: // null, a list, or a struct

@@ -24,10 +24,10 @@ var errWandbValues = fmt.Errorf("it has more than %d values", maxWandbValues)
 // history yields the samples of the record at hand, which lies at start.
 func (w *Wandb) history(start int64, emit func(collector.Point) bool) (ok bool, err error) {
 	var out []collector.Point
-	m := message{rest: w.record}
+	m := message{whole: w.record}
 	for m.next() {
 		if m.key == 2<<3|wireBytes {
-			if out, err = w.historyRecord(out, start+m.begins(w.record), m.bytes); err != nil {
+			if out, err = w.historyRecord(out, start+int64(m.begins()), m.bytes()); err != nil {
 				return true, err
 			}
 		}
@@ -46,11 +46,11 @@ func (w *Wandb) history(start int64, emit func(collector.Point) bool) (ok bool, 
 // historyRecord reads HistoryRecord{1 repeated item, 2 step{1 num}}.
 func (w *Wandb) historyRecord(out []collector.Point, start int64, record []byte) ([]collector.Point, error) {
 	first, step, at := len(out), collector.NoStep, time.Time{}
-	m := message{rest: record}
+	m := message{whole: record}
 	for m.next() {
 		switch m.key {
 		case 1<<3 | wireBytes:
-			name, value, err := wandbItem(m.bytes)
+			name, value, err := wandbItem(m.bytes())
 			if err != nil {
 				return nil, err
 			}
@@ -63,7 +63,7 @@ func (w *Wandb) historyRecord(out []collector.Point, start int64, record []byte)
 				at, _ = since1970(string(value))
 			default:
 				if s, ok := w.sample(name, value); ok {
-					s.Seq = start + m.begins(record)
+					s.Seq = start + int64(m.begins())
 					out = append(out, s)
 				}
 			}
@@ -72,7 +72,7 @@ func (w *Wandb) historyRecord(out []collector.Point, start int64, record []byte)
 			}
 		case 2<<3 | wireBytes:
 			if step == collector.NoStep {
-				step = stepNumber(m.bytes)
+				step = stepNumber(m.bytes())
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func (w *Wandb) historyRecord(out []collector.Point, start int64, record []byte)
 // stepNumber reads HistoryStep{1 num}, which is left out when it is 0.
 func stepNumber(b []byte) int64 {
 	step := int64(0)
-	m := message{rest: b}
+	m := message{whole: b}
 	for m.next() {
 		if m.key == 1<<3|wireVarint {
 			step = max(int64(m.value), collector.NoStep)
@@ -100,20 +100,20 @@ func stepNumber(b []byte) int64 {
 // wandbItem reads HistoryItem{1 key, 2 repeated nested_key, 16 value_json}.
 func wandbItem(b []byte) (name string, value []byte, err error) {
 	var key []byte
-	m := message{rest: b}
+	m := message{whole: b}
 	for m.next() {
 		switch m.key {
 		case 1<<3 | wireBytes:
 			if len(key) == 0 {
-				key = append(key, m.bytes...)
+				key = append(key, m.bytes()...)
 			}
 		case 2<<3 | wireBytes:
 			if len(key) > 0 {
 				key = append(key, '.')
 			}
-			key = append(key, m.bytes...)
+			key = append(key, m.bytes()...)
 		case 16<<3 | wireBytes:
-			value = bytes.TrimSpace(m.bytes)
+			value = bytes.TrimSpace(m.bytes())
 		}
 	}
 	return string(key), value, m.err

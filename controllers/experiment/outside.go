@@ -41,10 +41,7 @@ type Handed struct {
 	Trials     []*v1beta1.Trial
 	// Exhausted: nothing is left to try but what runs.
 	Exhausted bool
-	// Why there are fewer than asked for, in words for the user.
-	Why string
-	// After is when there may be more although nothing happens; 0: never.
-	After time.Duration
+	Shortage
 }
 
 // HandOut hands out at most n trials of an experiment that has no template: those that
@@ -107,13 +104,14 @@ func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n in
 	s.Update(trials)
 	now := c.Now()
 	a := plan(exp, trials, s.Ranking(), found, now)
-	exp.Status, h.Why = a.status, found.fatal
+	exp.Status = a.status
 	// Not from when the request came: it may have waited for others.
 	lease.Started = now.UTC()
 	lease.Expires = lease.Started.Add(time.Duration(lease.Seconds) * time.Second)
 	mine, free := leased(trials, lease, now)
 	h.Trials = mine
 	if over(&a.status) || exp.DeletionTimestamp != nil {
+		h.Shortage = shortage(exp, tallied(exp, trials, now), 0, found)
 		return h, false, nil
 	}
 	for _, t := range free {
@@ -128,11 +126,13 @@ func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n in
 			h.Trials = append(h.Trials, again)
 		}
 	}
-	if a.add = min(a.add, n-len(h.Trials)); a.add > 0 {
+	known := len(h.Trials)
+	if a.add = min(a.add, n-known); a.add > 0 {
 		behind, err = c.handNew(ctx, exp, s, trials, a, lease, &h)
 	}
-	if len(h.Trials) < n && h.Why == "" {
-		h.Why, h.After = "as many trials run as may at once or in all (parallelTrialCount, maxTrialCount), the experiment is suspended, or new trials wait after failures", a.after
+	if len(h.Trials) < n && h.Reason == "" {
+		h.Shortage = shortage(exp, tallied(exp, trials, now), len(h.Trials)-known, found)
+		h.After = a.after
 	}
 	return h, behind, errors.Join(err, c.awaitCache(ctx, h.Trials))
 }
@@ -193,17 +193,21 @@ func (c *Controller) handNew(ctx context.Context, exp *v1beta1.Experiment, s *ke
 	} else {
 		proposals, err = c.question(ctx, exp, s, a.add)
 	}
+	var waits *waitError
 	switch {
 	case errors.Is(err, errLearning):
-		h.Why, h.After = "the service of the algorithm is asked", servicePause
+		h.Shortage = Shortage{ReasonService, "the service of the algorithm is asked", servicePause}
+		return false, nil
+	case errors.As(err, &waits):
+		h.Shortage = Shortage{ReasonService, waits.message, servicePause}
 		return false, nil
 	case errors.Is(err, study.ErrExhausted):
-		h.Exhausted, h.Why = true, "nothing is left to try"
+		h.Exhausted, h.Shortage = true, Shortage{Reason: ReasonExhausted, Why: "nothing is left to try"}
 		return false, nil
 	case err != nil:
 		return false, err
 	case len(proposals) < a.add:
-		h.Why = "the algorithm waits for results"
+		h.Shortage = Shortage{Reason: ReasonResults, Why: "the algorithm waits for results of trials that run"}
 	}
 	lease.Attempt = 1
 	for i, p := range proposals {

@@ -41,7 +41,7 @@ type actions struct {
 func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f findings, now time.Time) actions {
 	t := metav1.NewTime(now)
 	next := &v1beta1.Experiment{ObjectMeta: exp.ObjectMeta, Spec: exp.Spec, Status: *exp.Status.DeepCopy()}
-	c := tally{count(trials), failuresInARow(trials), gpusUsed(exp, trials, now)}
+	c := tallied(exp, trials, now)
 	if !next.IsCompleted() || c.total >= int(next.Status.Trials) {
 		c.write(&next.Status)
 		next.Status.GPUHours = c.gpus.hours()
@@ -85,6 +85,10 @@ type tally struct {
 	counts
 	run  failures
 	gpus gpuUse
+}
+
+func tallied(exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) tally {
+	return tally{count(trials), failuresInARow(trials), gpusUsed(exp, trials, now)}
 }
 
 func decide(next *v1beta1.Experiment, r *study.Ranking, c tally, f findings, now metav1.Time) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/trainer"
@@ -24,6 +25,13 @@ func heldUp(reason string, ago time.Duration) []corev1.Pod {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
 	}
 	return []corev1.Pod{pod}
+}
+
+func failedPods(ago time.Duration) []corev1.Pod {
+	pods := podsIn(corev1.PodFailed)
+	pods[0].CreationTimestamp = metav1.NewTime(noon.Add(-ago))
+	pods[0].OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Controller: ptr.To(true)}}
+	return pods
 }
 
 func ran(since time.Duration) []corev1.Pod {
@@ -68,6 +76,7 @@ func TestLimitsOfTime(t *testing.T) {
 		"a full cluster is waited for":          {seen{trial: aTrial(), job: running, pods: heldUp("Unschedulable", 999*time.Hour), limits: limits}, goesOn, ""},
 		"but not where that has a limit":        {seen{trial: aTrial(), job: running, pods: heldUp("Unschedulable", 2*time.Hour), limits: withRoom}, fails, "finds no node"},
 		"a program that crashes has its own":    {seen{trial: aTrial(waitsAtMost(time.Minute)), job: running, pods: heldUp("CrashLoopBackOff", time.Hour), limits: limits}, goesOn, ""},
+		"pods that fail one after the other":    {seen{trial: aTrial(waitsAtMost(time.Minute)), job: running, pods: failedPods(time.Hour), limits: limits}, goesOn, "1 of its pods failed and none runs"},
 		"the experiment's limit of a node":      {seen{trial: aTrial(waitsAtMost(time.Minute)), job: running, pods: heldUp("Unschedulable", 2*time.Minute), limits: limits}, fails, "finds no node"},
 		"the experiment waits longer":           {seen{trial: aTrial(waitsAtMost(time.Hour)), job: running, pods: heldUp("ErrImagePull", 16*time.Minute), limits: limits}, goesOn, ""},
 		"the experiment waits forever":          {seen{trial: aTrial(waitsAtMost(0)), job: running, pods: heldUp("ErrImagePull", 16*time.Hour), limits: limits}, goesOn, ""},

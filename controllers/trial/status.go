@@ -94,7 +94,10 @@ func waiting(s seen, said string, now time.Time) trainer.Wait {
 		}
 		return w
 	}
-	return trainer.Waiting(s.pods)
+	if w := trainer.Waiting(s.pods); w.Why != "" {
+		return w
+	}
+	return trainer.Failing(s.pods, s.trial.Spec.PrimaryContainerName, now)
 }
 
 // refuses is how the API server and admission say that they refuse an object.

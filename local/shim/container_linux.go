@@ -75,7 +75,10 @@ func (s ContainerSpec) validate() error {
 // environment, the working directory, and host paths where paths are mapped.
 func (s ContainerSpec) prepared(podUID string, mode MountMode) ContainerSpec {
 	s.Dir = cmp.Or(s.Dir, "/")
-	s.Env = slices.Clone(s.Env)
+	// Of two values of a name some programs hand the first on to their children.
+	s.Env = slices.DeleteFunc(slices.Clone(s.Env), func(v string) bool {
+		return strings.HasPrefix(v, EnvPodUID+"=") || strings.HasPrefix(v, EnvContainer+"=")
+	})
 	if mode == MountsNone {
 		s = mapPaths(s)
 	}

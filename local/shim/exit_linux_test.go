@@ -172,9 +172,9 @@ func TestProgramSeesWhatTheSpecSays(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			p := newPod(t, mode)
 			dir := t.TempDir()
-			spec := p.shell(`pwd; env | sort | grep -v -e ^PWD -e ^_= -e ^SHLVL -e ^OLDPWD; readlink /proc/self/fd/0; ls /proc/self/fd | wc -l; read -r _ _ _ _ group session _ </proc/$$/stat; echo "$session $group"; echo $$`)
+			spec := p.shell(`pwd; tr '\0' '\n' </proc/$$/environ | sort; readlink /proc/self/fd/0; ls /proc/self/fd | wc -l; read -r _ _ _ _ group session _ </proc/$$/stat; echo "$session $group"; echo $$`)
 			spec.Dir, spec.Run, spec.LogPath = dir, 4, p.log("main", 4)
-			spec.Env = []string{"A=1", "B=two words", "PATH=" + os.Getenv("PATH")}
+			spec.Env = []string{EnvPodUID + "=another", EnvContainer + "=other/1", "A=1", "B=two words", "PATH=" + os.Getenv("PATH")}
 			if mode != MountsNone {
 				spec.Mounts = []Mount{{HostPath: t.TempDir(), MountPath: "/vernier-test/volume"}}
 			}

@@ -135,6 +135,29 @@ func TestACallerThatIsGoneIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+func TestOneWhoGetsNoTrialIsToldWhy(t *testing.T) {
+	down := &v1beta1.Suggestion{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "exp"}, Spec: v1beta1.SuggestionSpec{Requests: 9}}
+	down.MarkDeploymentNotReady("the service does not answer", metav1.NewTime(noon))
+	for reason, f := range map[string]func(e *v1beta1.Experiment){
+		"PARALLEL":  func(*v1beta1.Experiment) {},
+		"SUSPENDED": func(e *v1beta1.Experiment) { e.Spec.Suspend = true },
+		"SERVICE": func(e *v1beta1.Experiment) {
+			e.Spec.Algorithm.AlgorithmName, e.Spec.ParallelTrialCount = "my-own", ptr.To[int32](2)
+		},
+		"ENDED": func(e *v1beta1.Experiment) {
+			e.MarkSucceeded(v1beta1.ReasonExperimentGoalReached, "goal", metav1.NewTime(noon))
+		},
+	} {
+		exp, trial := runs(t)
+		f(exp)
+		s := serve(t, interceptor.Funcs{}, exp, trial, down)
+		got, err := s.SuggestTrials(t.Context(), &vernierv1.SuggestTrialsRequest{Parent: parent})
+		if err != nil || len(got.GetTrials()) > 0 || got.GetReason() != reason || got.GetMessage() == "" || (got.GetRetryAfter() == nil) != (reason == "ENDED") {
+			t.Errorf("%s: %v, %v", reason, got, err)
+		}
+	}
+}
+
 func TestWhyATrialFailedIsCut(t *testing.T) {
 	for name, r := range map[string]*vernierv1.CompleteTrialRequest{
 		"failed":     {Outcome: &vernierv1.CompleteTrialRequest_Failed_{Failed: &vernierv1.CompleteTrialRequest_Failed{}}},

@@ -92,10 +92,8 @@ func (s *service) suggested(h experiment.Handed, count int) *vernierv1.SuggestTr
 		out.Trials = append(out.Trials, trialOut(h.Experiment, t, now))
 	}
 	if len(out.Trials) < count {
-		out.Message = h.Why
-		if c := h.Experiment.LastCondition(); h.Experiment.IsCompleted() && c != nil {
-			out.Message = c.Message
-		} else {
+		out.Reason, out.Message = h.Reason, h.Why
+		if !h.Experiment.IsCompleted() {
 			out.RetryAfter = durationpb.New(max(h.After, lookAgain))
 		}
 	}

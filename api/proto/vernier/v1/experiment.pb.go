@@ -1703,7 +1703,10 @@ type SuggestTrialsResponse struct {
 	// Why there are fewer trials than asked for.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	// When to ask again, where there are fewer.
-	RetryAfter    *durationpb.Duration `protobuf:"bytes,5,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	RetryAfter *durationpb.Duration `protobuf:"bytes,5,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	// The same as message, for programs: ENDED, STOPPING, SUSPENDED, BUDGET,
+	// PARALLEL, FAILURES, RESULTS, EXHAUSTED, SERVICE, HELD_UP or MORE.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1771,6 +1774,13 @@ func (x *SuggestTrialsResponse) GetRetryAfter() *durationpb.Duration {
 		return x.RetryAfter
 	}
 	return nil
+}
+
+func (x *SuggestTrialsResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 // Measurement is what a trial measured at a step.
@@ -2779,14 +2789,15 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12/\n" +
 	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x124\n" +
-	"\bmax_wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\amaxWait\"\xea\x01\n" +
+	"\bmax_wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\amaxWait\"\x82\x02\n" +
 	"\x15SuggestTrialsResponse\x12)\n" +
 	"\x06trials\x18\x01 \x03(\v2\x11.vernier.v1.TrialR\x06trials\x122\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1c.vernier.v1.Experiment.StateR\x05state\x12\x1c\n" +
 	"\texhausted\x18\x03 \x01(\bR\texhausted\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12:\n" +
 	"\vretry_after\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfter\"\xc9\x01\n" +
+	"retryAfter\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\xc9\x01\n" +
 	"\vMeasurement\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\x03R\x04step\x12;\n" +
 	"\x06values\x18\x02 \x03(\v2#.vernier.v1.Measurement.ValuesEntryR\x06values\x12.\n" +
