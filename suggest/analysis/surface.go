@@ -12,7 +12,7 @@ const (
 	// evenly over the study.
 	mostSmoothed = 2000
 	// farthest is how many bandwidths the nearest result may be away.
-	farthest = 2
+	farthest = 1
 )
 
 // Axis is where a surface is known along one parameter: at values of a numerical one,

@@ -18,6 +18,31 @@ spec:
   parameters:
   - {name: lr, parameterType: double, feasibleSpace: {min: "0", max: "${max}"}}
 `;
+// Half of the points are out of bounds, the best one among them.
+const bounded = `apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: bounded}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  constraints: [{metricName: memory, max: 50}]
+  algorithm: {algorithmName: grid}
+  maxTrialCount: 4
+  parallelTrialCount: 2
+  parameters:
+  - {name: lr, parameterType: discrete, feasibleSpace: {list: ["1", "2", "3", "4"]}}
+  metricsCollectorSpec: {collector: {kind: StdOut}}
+  trialTemplate:
+    primaryContainerName: training
+    trialParameters: [{name: lr, reference: lr}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        template:
+          spec:
+            restartPolicy: Never
+            containers: [{name: training, image: none, command: [sh, -c, "echo loss=\${trialParameters.lr} memory=$((100 / \${trialParameters.lr}))"]}]
+`;
 const slow = { timeout: 40_000 };
 // Trials that hold a GPU and write a model.
 const trains = `apiVersion: kubeflow.org/v1beta1
@@ -92,8 +117,14 @@ describe.skipIf(missing)("an instance", () => {
   it("changes budgets", async () => {
     await p.getByRole("button", { name: "Budgets" }).click();
     await p.getByLabel("Trials at once").fill("3");
+    await p.getByLabel("Duration of a trial").fill("1h");
     await p.getByRole("button", { name: "Change" }).click();
     await said("3 at once");
+    expect(vernier("get", "experiment", "live", "-o", "yaml")).toContain("maxTrialDuration: 1h");
+    await p.getByRole("button", { name: "Budgets" }).click();
+    await p.getByLabel("Duration of a trial").fill("");
+    await p.getByRole("button", { name: "Change" }).click();
+    await expect.poll(() => vernier("get", "experiment", "live", "-o", "yaml"), slow).not.toContain("maxTrialDuration");
   });
 
   it("keeps notes and tags", async () => {
@@ -154,6 +185,31 @@ describe.skipIf(missing)("an instance", () => {
     await p.getByRole("gridcell", { name: "2 GiB" }).waitFor(slow);
     expect(vernier("describe", "trains/0")).toMatch(/system\/gpu0\.utilization_percent +73 +73/);
   }, 240_000);
+
+  it("shows the best within the bounds, and which trials break them", async () => {
+    writeFileSync(join(home, "bounded.yaml"), bounded);
+    vernier("run", "-f", join(home, "bounded.yaml"));
+    await p.goto(`${at.url}ns/default/experiments/bounded`);
+    expect(vernier("best", "bounded", "-o", "args").trim()).toBe("--lr=2");
+    await p.locator("dt:text-is('Best loss') + dd", { hasText: /^2 trial \d$/ }).waitFor(slow);
+    await p.getByRole("gridcell", { name: "100 !" }).waitFor(slow);
+    expect(await p.locator(".vrow .bad").allInnerTexts()).toEqual(["100 !"]);
+    await p.locator(".vrow", { hasText: "100 !" }).getByRole("link").click();
+    await said("It breaks the bound memory <= 50, so it is never the best.");
+  }, 60_000);
+
+  it("says of a trial that runs outside that its worker is lost, and who has its log", async () => {
+    writeFileSync(join(home, "outside.yaml"), definition("1").replace("from-yaml", "outside"));
+    vernier("run", "-f", join(home, "outside.yaml"), "--wait=false");
+    const answer = await fetch(`${at.url}vernier.v1.ExperimentService/SuggestTrials`, {
+      method: "POST", headers: { Authorization: `Bearer ${at.token}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ parent: "namespaces/default/experiments/outside", worker: "box-7", lease: "3s", requestId: "outside-1" }),
+    });
+    expect(answer.status).toBe(200);
+    await p.goto(`${at.url}ns/default/experiments/outside/trials/outside-0000`);
+    await said("look where its worker box-7 writes it");
+    await p.locator(".sub", { hasText: 'pending · Trial is pending: its worker "box-7" has not reported' }).waitFor(slow);
+  }, 60_000);
 
   it("writes a shared file from the command line", async () => {
     const page = vernier("export", "live", "-o", "html");

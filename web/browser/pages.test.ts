@@ -50,7 +50,7 @@ describe.skipIf(missing)("the dashboard", () => {
 
   it("shows the trials live: new ones come by themselves", async () => {
     const p = await visit(experiment);
-    const count = async () => Number((await p.locator("dt:text-is('Trials') + dd").innerText()).split(/\s/)[0].replaceAll(",", ""));
+    const count = async () => Number((await p.locator("dt:text-is('Done') + dd").innerText()).split(/\s/)[0].replaceAll(",", ""));
     await p.getByText("Live", { exact: true }).waitFor();
     const before = await count();
     await expect.poll(count, { timeout: 30_000 }).toBeGreaterThan(before + 3);
@@ -131,6 +131,11 @@ describe.skipIf(missing)("the dashboard", () => {
     }
     await p.getByRole("button", { name: "History: show as table" }).click();
     await expect.poll(() => p.locator("#plot-history tbody tr").count()).toBeGreaterThan(30);
+  });
+
+  it("says what the colours of a contour stand for", async () => {
+    const p = await visit(`${ended}/analysis`);
+    await p.getByRole("img", { name: /^loss over \w+ and \w+, from [\d.]+ to [\d.]+\.$/ }).waitFor();
   });
 
   it("compares what is selected with the keyboard alone", async () => {

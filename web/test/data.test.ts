@@ -1,25 +1,28 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { TrialColumnsSchema } from "../src/api/gen/vernier/v1/dashboard_pb";
+import { ExperimentSchema } from "../src/api/gen/vernier/v1/experiment_pb";
+import { countsOf, strategiesOf } from "../src/data/experiment";
 import { parseQuery, QueryError } from "../src/data/query";
 import { countGpus } from "../src/pages/new";
-import { formatDuration, formatValue, State, TrialTable } from "../src/data/trials";
+import { boundText, counted, formatDuration, formatValue, State, STATES, TrialTable, type Bound } from "../src/data/trials";
 import { View } from "../src/data/view";
 import { cloned } from "../src/pages/new";
+import { changedBudgets } from "../src/pages/steering";
 import { csv } from "../src/plot/plot";
 
-function table() {
+function table(more?: ConstructorParameters<typeof TrialTable>[3]) {
   const t = new TrialTable("b", [
     { name: "lr", kind: "double", log: true, min: 1e-4, max: 1 },
     { name: "opt", kind: "categorical", log: false, words: ["adam", "sgd"] },
-  ], [{ metric: "loss", maximize: false }]);
+  ], [{ metric: "loss", maximize: false }], more);
   t.apply(create(TrialColumnsSchema, {
     whole: true, total: 4, number: [0, 1, 2, 3],
     state: [State.succeeded, State.pruned, State.failed, State.running],
     createTime: [10, 20, 30, 40], startTime: [11, 21, 31, 41], endTime: [15, 25, 33, NaN], resource: [0, 0, 0, 0], continues: [-1, 0, -1, -1],
     message: { texts: ["out of memory"], index: [-1, -1, 0, -1] },
     parameters: [{ name: "lr", number: [0.1, 0.01, 0.5, NaN] }, { name: "opt", text: { texts: ["sgd", "adam"], index: [0, 1, 1, -1] } }],
-    metrics: [{ name: "loss", number: [0.5, 0.3, NaN, 0.1] }],
+    metrics: [{ name: "loss", number: [0.5, 0.3, 1e9, 0.1] }, { name: "memory", number: [9, 17, 3, 99] }], optimal: [1],
   }));
   return t;
 }
@@ -37,17 +40,47 @@ describe("the table", () => {
     const t = table();
     t.apply(create(TrialColumnsSchema, {
       total: 5, number: [3, 4], state: [State.succeeded, State.pending], createTime: [40, 50], startTime: [41, NaN], endTime: [49, NaN],
-      metrics: [{ name: "loss", number: [0.2, NaN] }, { name: "new", number: [7, NaN] }],
+      metrics: [{ name: "loss", number: [0.2, NaN] }, { name: "new", number: [7, NaN] }], optimal: [3],
     }));
     expect(t.count).toBe(5);
-    expect([...t.metrics.get("loss")!.subarray(0, 5)]).toEqual([0.5, 0.3, NaN, 0.2, NaN]);
+    expect([...t.metrics.get("loss")!.subarray(0, 5)]).toEqual([0.5, 0.3, 1e9, 0.2, NaN]);
     expect([...t.metrics.get("new")!.subarray(0, 5)]).toEqual([NaN, NaN, NaN, 7, NaN]);
     expect(t.best(t.objectives[0])).toBe(3);
   });
-  it("finds the best among what has ended well or early only", () => {
-    const t = table(); // trial 3 is better, and runs
+  it("finds the best among what the server says is optimal", () => {
+    const t = table(); // trial 3 has a lower loss
     expect(t.number[t.best(t.objectives[0])]).toBe(1);
-    expect(t.number[t.best({ metric: "loss", maximize: true })]).toBe(0);
+    t.optimal = [0, 1];
+    expect([false, true].map((maximize) => t.number[t.best({ metric: "loss", maximize })])).toEqual([1, 0]);
+    t.optimal = [];
+    expect(t.best(t.objectives[0])).toBe(-1);
+  });
+  const bounds: [string, Bound, number[]][] = [
+    ["memory <= 16", { metric: "memory", max: 16 }, [1]],
+    ["memory >= 10", { metric: "memory", min: 10 }, [0]],
+    ["9 <= memory <= 16", { metric: "memory", min: 9, max: 16 }, [1]],
+    ["latency <= 1", { metric: "latency", max: 1 }, [0, 1]], // nothing was measured
+  ];
+  for (const [text, bound, want] of bounds) {
+    it(`knows which results break ${text}, and ranks them last`, () => {
+      const v = new View(table({ bounds: [bound] }), "/ns/a/experiments/b"), within = [0, 1].filter((i) => !want.includes(i));
+      expect(boundText(bound)).toBe(text);
+      expect([0, 1, 2, 3].filter((i) => v.table.broken(i))).toEqual(want);
+      expect(v.ranked(9)).toEqual([...within, ...want.sort((a, b) => b - a)]);
+      expect([0, 1, 2].filter((i) => !Number.isNaN(v.rank.value[i]))).toEqual(within);
+    });
+  }
+  it("has values for a scale without those of failed trials", () => expect(table().sound("loss")).toEqual([0.5, 0.3, 0.1]));
+  it("counts as the command line does", () => {
+    const each = STATES.map((s) => [s, 1] as const);
+    expect(counted(each)).toEqual({ running: 4, pending: 1, succeeded: 1, stopped: 2, failed: 3, done: 6 });
+    expect(table().counts()).toEqual({ running: 1, pending: 0, succeeded: 1, stopped: 1, failed: 1, done: 3 });
+    const e = create(ExperimentSchema, { trialsPending: 1, trialsRunning: 2, trialsSucceeded: 4, trialsPruned: 8, trialsKilled: 16, trialsFailed: 32, trialsUnmeasured: 64 });
+    expect(countsOf(e)).toEqual({ running: 3, pending: 1, succeeded: 4, stopped: 24, failed: 96, done: 124 });
+  });
+  it("says which value a metric has, where that is not the best of an objective", () => {
+    const spec = { objective: { type: "minimize", objectiveMetricName: "loss", metricStrategies: [["loss", "min"], ["acc", "max"], ["memory", "best-at-step"]].map(([name, value]) => ({ name, value })) } };
+    expect([...strategiesOf(create(ExperimentSchema, { spec }))]).toEqual([["acc", "max"], ["memory", "at the best step"]]);
   });
   it("names trials as the server does", () => expect([7, 12345].map((n) => table().trialName(n))).toEqual(["b-0007", "b-12345"]));
 });
@@ -99,7 +132,7 @@ describe("the view", () => {
 describe("what is compared", () => {
   const int = (name: string) => ({ name, kind: "int" as const, log: false, min: 1, max: 99 });
   const of = (resource: number[], epochs = resource, x = resource.map((_, i) => i)) => {
-    const t = new TrialTable("b", [int("x"), int("epochs")], [{ metric: "loss", maximize: false }], "epochs"), each = <T>(v: T) => resource.map(() => v);
+    const t = new TrialTable("b", [int("x"), int("epochs")], [{ metric: "loss", maximize: false }], { length: "epochs" }), each = <T>(v: T) => resource.map(() => v);
     t.apply(create(TrialColumnsSchema, {
       parameters: [{ name: "x", number: x }, { name: "epochs", number: epochs.map((n) => n || NaN) }],
       whole: true, total: resource.length, number: resource.map((_, i) => i), state: each(State.succeeded), resource,
@@ -125,6 +158,16 @@ describe("what is compared", () => {
   });
   it("without the parameter that all of them have alike", () => expect(of([]).table.varied.map((s) => s.name)).toEqual(["x"]));
   it("has ranks, and no other", () => expect([...of([3, 27, 27]).rank.value]).toEqual([NaN, 0, 1]));
+});
+
+describe("budgets", () => {
+  const now = { maxTrialCount: 8, maxDuration: "1h0m0s", maxGPUHours: 2 };
+  const cases: [string, Record<string, string>, object][] = [
+    ["stay", {}, {}],
+    ["change", { maxTrialCount: "9", maxTrialDuration: "5m", maxGPUHours: "2.5" }, { maxTrialCount: 9, maxTrialDuration: "5m", maxGPUHours: 2.5 }],
+    ["are taken away, but for counts", { maxTrialCount: "", maxDuration: " ", maxGPUHours: "" }, { maxDuration: undefined, maxGPUHours: undefined }],
+  ];
+  for (const [name, given, want] of cases) it(name, () => expect(changedBudgets(now, (key) => given[key] ?? String(now[key as keyof typeof now] ?? ""))).toStrictEqual(want));
 });
 
 describe("texts", () => {

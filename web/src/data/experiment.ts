@@ -5,7 +5,7 @@ import { signal } from "@preact/signals";
 import { dashboard, experiments } from "../api/client";
 import { watch } from "../api/live";
 import { Experiment_State, type Experiment } from "../api/gen/vernier/v1/experiment_pb";
-import { TrialTable, type Objective, type ParamSpec } from "./trials";
+import { counted, TrialTable, type Bound, type Objective, type ParamSpec } from "./trials";
 import { View } from "./view";
 
 export interface Place {
@@ -27,13 +27,17 @@ export const seconds = (t?: Timestamp) => (t ? Number(t.seconds) + t.nanos / 1e9
 
 type Spec = {
   parameters?: { name: string; parameterType: string; feasibleSpace?: { min?: string; max?: string; list?: string[]; distribution?: string } }[];
-  objective?: { type: string; goal?: number; objectiveMetricName: string };
+  objective?: { type: string; goal?: number; objectiveMetricName: string; metricStrategies?: { name: string; value: string }[] };
   objectives?: { type: string; goal?: number; objectiveMetricName: string }[];
+  constraints?: { metricName: string; min?: number; max?: number }[];
   algorithm?: { algorithmName: string; algorithmSettings?: { name: string; value: string }[] };
   earlyStopping?: { algorithmName: string };
   parallelTrialCount?: number;
   maxTrialCount?: number;
   maxFailedTrialCount?: number;
+  maxDuration?: string;
+  maxTrialDuration?: string;
+  maxGPUHours?: number;
   trialTemplate?: JsonObject;
 };
 export const specOf = (e: Experiment) => (e.spec ?? {}) as unknown as Spec;
@@ -60,6 +64,20 @@ export function objectivesOf(e: Experiment): Objective[] {
   const all = s.objectives?.length ? s.objectives : s.objective ? [s.objective] : [];
   return all.map((o) => ({ metric: o.objectiveMetricName, maximize: o.type === "maximize", goal: o.goal }));
 }
+
+export const boundsOf = (e: Experiment): Bound[] => (specOf(e).constraints ?? []).map(({ metricName, min, max }) => ({ metric: metricName, min, max }));
+
+/** Which of their values the other metrics have; an objective has its best one unless told otherwise. */
+export function strategiesOf(e: Experiment): Map<string, string> {
+  const usual = new Map(objectivesOf(e).map((o) => [o.metric, o.maximize ? "max" : "min"]));
+  return new Map((specOf(e).objective?.metricStrategies ?? []).filter((s) => usual.get(s.name) !== s.value).map((s) => [s.name, s.value === "best-at-step" ? "at the best step" : s.value]));
+}
+
+/** Its trials, by its status. */
+export const countsOf = (e: Experiment) => counted([
+  ["pending", e.trialsPending], ["running", e.trialsRunning], ["succeeded", e.trialsSucceeded], ["pruned", e.trialsPruned],
+  ["cancelled", e.trialsKilled], ["failed", e.trialsFailed], ["unmeasured", e.trialsUnmeasured],
+]);
 
 export type ExperimentState = "running" | "paused" | "succeeded" | "failed" | "unknown";
 export function stateOf(e: Experiment): ExperimentState {
@@ -93,7 +111,9 @@ export class Model {
     try {
       const e = await experiments.getExperiment({ name: nameOf(this.place) });
       if (this.closed) return;
-      const table = new TrialTable(this.place.experiment, parametersOf(e), objectivesOf(e), specOf(e).algorithm?.algorithmSettings?.find((s) => s.name === "resource_name")?.value);
+      const table = new TrialTable(this.place.experiment, parametersOf(e), objectivesOf(e), {
+        length: specOf(e).algorithm?.algorithmSettings?.find((s) => s.name === "resource_name")?.value, bounds: boundsOf(e), strategies: strategiesOf(e),
+      });
       this.view = new View(table, pathOf(this.place));
       this.experiment.value = e;
       this.table.value = table;

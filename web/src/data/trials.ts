@@ -12,6 +12,37 @@ export const State = Object.fromEntries(STATES.map((s, i) => [s, i])) as Record<
 export const isLive = (s: number) => s === State.pending || s === State.running || s === State.stopping;
 /** Whether the values of a trial count as a result. */
 export const isResult = (s: number) => s === State.succeeded || s === State.pruned;
+/** Whether a trial has gone well so far: scales are made for the values of these. */
+export const isSound = (s: number) => isResult(s) || isLive(s);
+
+/** Numbers of trials by what a person asks about, as the command line counts them (cmd/vernier/counts.go). */
+export interface Counts {
+  /** That have not ended, and those of them that wait for a worker or a machine. */
+  running: number;
+  pending: number;
+  succeeded: number;
+  /** Stopped early or killed. */
+  stopped: number;
+  /** Those without a value of an objective too. */
+  failed: number;
+  /** That have ended in any way. */
+  done: number;
+}
+
+export function counted(states: Iterable<readonly [StateName, number]>): Counts {
+  const c: Counts = { running: 0, pending: 0, succeeded: 0, stopped: 0, failed: 0, done: 0 };
+  for (const [state, n] of states) {
+    switch (state) {
+      case "succeeded": c.succeeded += n; break;
+      case "pruned": case "cancelled": c.stopped += n; break;
+      case "failed": case "infeasible": case "unmeasured": c.failed += n; break;
+      case "pending": c.pending += n; c.running += n; break;
+      default: c.running += n;
+    }
+  }
+  c.done = c.succeeded + c.stopped + c.failed;
+  return c;
+}
 
 export type ParamKind = "double" | "int" | "categorical" | "discrete";
 
@@ -29,6 +60,16 @@ export interface Objective {
   maximize: boolean;
   goal?: number;
 }
+
+/** What a metric must not leave: a result that does is never the best. */
+export interface Bound {
+  metric: string;
+  min?: number;
+  max?: number;
+}
+
+/** "memory <= 16", as the command line writes it. */
+export const boundText = ({ metric, min, max }: Bound) => `${min === undefined ? "" : max === undefined ? "" : `${min} <= `}${metric}${max !== undefined ? ` <= ${max}` : ` >= ${min}`}`;
 
 function grow<T extends Float64Array | Int32Array | Uint8Array>(a: T, size: number, fill: number): T {
   const b = new (a.constructor as new (n: number) => T)(size);
@@ -71,9 +112,16 @@ export class TrialTable {
   /** The others: of that one, results that are compared have the same value. */
   readonly varied: ParamSpec[];
 
+  /** What results are held to. */
+  readonly bounds: Bound[];
+  /** Which of its values a metric has: min, max, latest or that at the step where the objective is best. */
+  readonly strategies: Map<string, string>;
+
   /** experiment is its name without the namespace. */
-  constructor(experiment: string, specs: ParamSpec[], objectives: Objective[], length = "") {
+  constructor(experiment: string, specs: ParamSpec[], objectives: Objective[], { length = "", bounds = [] as Bound[], strategies = new Map<string, string>() } = {}) {
     this.length = length;
+    this.bounds = bounds;
+    this.strategies = strategies;
     this.varied = specs.filter((s) => s.name !== length);
     this.experiment = experiment;
     this.specs = specs;
@@ -215,18 +263,37 @@ export class TrialTable {
     return undefined;
   }
 
+  counts(): Counts {
+    const n = new Array<number>(STATES.length).fill(0);
+    for (let i = 0; i < this.count; i++) n[this.state[i]]++;
+    return counted(STATES.map((s, k) => [s, n[k]]));
+  }
+
   duration(i: number): number {
     const end = Number.isNaN(this.ended[i]) ? (isLive(this.state[i]) ? clock.now() / 1000 : NaN) : this.ended[i];
     return end - (Number.isNaN(this.started[i]) ? this.created[i] : this.started[i]);
   }
 
-  /** The best row by an objective, or -1. NaN is never the best. */
-  best(o: Objective, from: (i: number) => boolean = () => true): number {
+  /** The values of a metric that a scale is made for. */
+  sound(metric: string): number[] {
+    return [...(this.metrics.get(metric)?.subarray(0, this.count) ?? [])].filter((_, i) => isSound(this.state[i]));
+  }
+
+  /** The bound that a result breaks; without a value of the metric it does. */
+  broken(i: number): Bound | undefined {
+    if (!isResult(this.state[i])) return undefined;
+    return this.bounds.find(({ metric, min = -Infinity, max = Infinity }) => {
+      const v = this.metrics.get(metric)?.[i] ?? NaN;
+      return !(Number.isFinite(v) && v >= min && v <= max);
+    });
+  }
+
+  /** The best row by an objective, of those that the server says are optimal, or -1. NaN is never the best. */
+  best(o: Objective): number {
     const v = this.metrics.get(o.metric);
     let at = -1;
-    if (!v) return at;
-    for (let i = 0; i < this.count; i++) {
-      if (Number.isNaN(v[i]) || !isResult(this.state[i]) || !from(i)) continue;
+    for (const i of this.optimal.map((n) => this.row(n))) {
+      if (!v || i < 0 || Number.isNaN(v[i])) continue;
       if (at < 0 || (o.maximize ? v[i] > v[at] : v[i] < v[at])) at = i;
     }
     return at;

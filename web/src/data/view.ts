@@ -3,7 +3,7 @@
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import { query, search, setQuery } from "../router";
 import { parseQuery, QueryError, type Query } from "./query";
-import { isResult, type Objective, type TrialTable } from "./trials";
+import { isResult, isSound, type Objective, type TrialTable } from "./trials";
 
 /** An axis is "params.x", "metrics.y", "number" or "duration". */
 export type Brush = Map<string, [number, number]>;
@@ -25,7 +25,7 @@ export class View {
   readonly best: ReadonlySignal<number>;
   /** Which results are compared: side is 0 for them, below it for trials that were shorter. of is what a row had of the resource. */
   readonly compared: ReadonlySignal<{ side: Int8Array; note: string | null; of: (i: number) => number }>;
-  /** How good each result is among those: 0 the best, 1 the worst, NaN without a result. */
+  /** How good each result is among those: 0 the best, 1 the worst, NaN without a result and for one that breaks a bound. */
   readonly rank: ReadonlySignal<Float64Array>;
 
   /** path is that of the experiment's page. */
@@ -105,15 +105,20 @@ export class View {
   /** Whether anything is filtered. */
   readonly filtered = computed(() => this.text.value !== "" || this.brush.value.size > 0);
 
-  /** The rows with a result that pass, best first. */
+  /** The rows with a result that pass, best first, those that break a bound last. */
   ranked(limit: number): number[] {
     const v = this.table.metrics.get(this.objective.value.metric);
     const mask = this.mask.value;
     if (!v) return [];
     const rows: number[] = [];
-    for (let i = 0; i < mask.length; i++) if (mask[i] && isResult(this.table.state[i]) && !Number.isNaN(v[i])) rows.push(i);
+    const broken = new Set<number>();
+    for (let i = 0; i < mask.length; i++) {
+      if (!mask[i] || !isResult(this.table.state[i]) || Number.isNaN(v[i])) continue;
+      rows.push(i);
+      if (this.table.broken(i)) broken.add(i);
+    }
     const sign = this.objective.value.maximize ? -1 : 1;
-    rows.sort((a, b) => sign * (v[a] - v[b]) || a - b);
+    rows.sort((a, b) => Number(broken.has(a)) - Number(broken.has(b)) || sign * (v[a] - v[b]) || a - b);
     return rows.slice(0, limit);
   }
 }
@@ -140,14 +145,15 @@ function compare(table: TrialTable, o: Objective) {
 function ranks(table: TrialTable, o: Objective, side: Int8Array): Float64Array {
   const out = new Float64Array(table.count).fill(NaN), v = table.metrics.get(o.metric);
   if (!v) return out;
-  const finite = v.subarray(0, table.count).filter((x, i) => Number.isFinite(x) && !side[i]), last = finite.length - 1;
+  const ranked = (i: number) => Number.isFinite(v[i]) && !side[i] && isSound(table.state[i]) && !table.broken(i);
+  const finite = v.subarray(0, table.count).filter((_, i) => ranked(i)), last = finite.length - 1;
   // Typed arrays are sorted faster than rows are by a comparison.
   finite.sort();
   const at = new Map<number, number>();
   for (let k = 0; k <= last; k++) if (!at.has(finite[k])) at.set(finite[k], k);
   for (let i = 0; i < out.length; i++) {
     const k = at.get(v[i]);
-    if (k !== undefined && !side[i]) out[i] = last > 0 ? (o.maximize ? last - k : k) / last : 0;
+    if (k !== undefined && ranked(i)) out[i] = last > 0 ? (o.maximize ? last - k : k) / last : 0;
   }
   return out;
 }

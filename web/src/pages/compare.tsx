@@ -19,7 +19,7 @@ export function Compare({ model, view }: { model: Model; view: View }) {
   }
   const lines: { name: string; kind: string; cells: string[] }[] = [
     { name: "state", kind: "", cells: rows.map((r) => STATES[table.state[r]]) },
-    ...[...table.metrics.keys()].map((m) => ({ name: m, kind: "metric", cells: rows.map((r) => formatValue(table.metrics.get(m)![r])) })),
+    ...[...table.metrics.keys()].map((m) => ({ name: m, kind: "metric", cells: rows.map((r) => formatValue(table.metrics.get(m)![r]) + (table.broken(r)?.metric === m ? " !" : "")) })),
     ...table.specs.map((s) => ({ name: s.name, kind: "parameter", cells: rows.map((r) => table.text(s, table.params.get(s.name)![r]) || "–") })),
     { name: "duration", kind: "", cells: rows.map((r) => formatDuration(table.duration(r))) },
   ];

@@ -2,14 +2,14 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { Model, objectivesOf, pathOf, seconds, specOf, stateOf } from "../data/experiment";
 import type { View } from "../data/view";
-import { formatAge, formatDuration, formatValue } from "../data/trials";
+import { boundText, formatAge, formatDuration, formatValue } from "../data/trials";
 import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
 import { lazy } from "../lazy";
 import { Curves } from "../panels/curves";
 import { FilterBar } from "../panels/filter";
 import { History } from "../panels/history";
 import { Parallel } from "../panels/parallel";
-import { counts, Trials } from "../panels/table";
+import { Trials } from "../panels/table";
 import { href, search } from "../router";
 import { shared } from "../api/client";
 import { Empty, Failure, Icon, Skeleton, StateMark } from "../ui/ui";
@@ -81,18 +81,19 @@ function Head({ model, e, view }: { model: Model; e: Experiment; view: View }) {
 function Stats({ e, view }: { e: Experiment; view: View }) {
   const o = view.objective.value, best = view.best.value, { table } = view;
   const end = seconds(e.endTime), begun = seconds(e.startTime ?? e.createTime);
-  const n = new Map(counts(view));
+  const n = table.counts(), shown = (k: number) => k.toLocaleString("en");
+  const results = table.bounds.length > 0 && best < 0 && n.succeeded + n.stopped > 0;
   const max = specOf(e).maxTrialCount, r = e.recommended;
   return (
     <dl class="panel stats">
-      <div><dt>Best {o.metric}</dt><dd>{best < 0 ? "–" : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small></>}</dd></div>
+      <div><dt>Best {o.metric}</dt><dd>{best < 0 ? <>– {results && <small title={`No result meets ${table.bounds.map(boundText).join(" and ")}`}>none meets {table.bounds.map(boundText).join(" and ")}</small>}</> : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small></>}</dd></div>
       {r?.trial && <div title={`A model of all results expects these parameters to be best on average, with ${formatValue(+r.value.toPrecision(3))} ± ${formatValue(+r.deviation.toPrecision(2))} (standard deviation). They were measured ${r.trials} times; a single trial varies by ± ${formatValue(+r.noise.toPrecision(2))}.`}>
         <dt>Recommended</dt><dd>{formatValue(+r.value.toPrecision(3))} <small><a class="link" href={href(view.trialPath(r.trial.number))}>trial {r.trial.number}</a></small></dd>
       </div>}
-      <div style={{ gridColumn: "span 2" }}><dt>Trials</dt><dd>{table.count.toLocaleString("en")} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small><Progress e={e} text={false} /></dd></div>
-      <div><dt>Running</dt><dd>{(n.get("running") ?? 0) + (n.get("stopping") ?? 0)} <small>{n.get("pending") ? `${n.get("pending")} pending` : `${specOf(e).parallelTrialCount ?? "–"} at once`}</small></dd></div>
-      <div><dt>Stopped early</dt><dd>{(n.get("pruned") ?? 0).toLocaleString("en")}</dd></div>
-      <div><dt>Failed</dt><dd class={n.get("failed") ? "bad" : ""}>{(n.get("failed") ?? 0).toLocaleString("en")} <small>{specOf(e).maxFailedTrialCount !== undefined ? `of at most ${specOf(e).maxFailedTrialCount}` : ""}</small></dd></div>
+      <div style={{ gridColumn: "span 2" }}><dt>Done</dt><dd>{shown(n.done)} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small><Progress e={e} text={false} /></dd></div>
+      <div><dt>Running</dt><dd>{shown(n.running)} <small>{n.pending ? `${shown(n.pending)} of them pending` : `${specOf(e).parallelTrialCount ?? "–"} at once`}</small></dd></div>
+      <div><dt>Stopped</dt><dd>{shown(n.stopped)}</dd></div>
+      <div><dt>Failed</dt><dd class={n.failed ? "bad" : ""}>{shown(n.failed)} <small>{specOf(e).maxFailedTrialCount !== undefined ? `of at most ${specOf(e).maxFailedTrialCount}` : ""}</small></dd></div>
       <div><dt>{Number.isNaN(end) ? "Left, at this pace" : "Took"}</dt><dd>{formatDuration(Number.isNaN(end) ? left(e) : end - begun)}</dd></div>
     </dl>
   );

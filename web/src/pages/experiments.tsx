@@ -5,7 +5,7 @@ import { dashboard } from "../api/client";
 import { watch } from "../api/live";
 import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
 import { clock, formatAge, formatDuration, formatValue } from "../data/trials";
-import { objectivesOf, pathOf, placeOf, seconds, specOf, stateOf } from "../data/experiment";
+import { countsOf, objectivesOf, pathOf, placeOf, seconds, specOf, stateOf } from "../data/experiment";
 import { go, href, query, setQuery } from "../router";
 import { theme } from "../plot/theme";
 import { Empty, Failure, Icon, Skeleton, StateMark } from "../ui/ui";
@@ -95,26 +95,24 @@ function Row({ e, many }: { e: Experiment; many: boolean }) {
   );
 }
 
-const done = (e: Experiment) => e.trialsSucceeded + e.trialsFailed + e.trialsPruned + e.trialsKilled + e.trialsUnmeasured;
-
 /** Seconds until the budget is spent, at the pace so far. */
 export function left(e: Experiment): number {
-  const max = specOf(e).maxTrialCount ?? 0, n = done(e), begun = seconds(e.startTime ?? e.createTime);
+  const max = specOf(e).maxTrialCount ?? 0, n = countsOf(e).done, begun = seconds(e.startTime ?? e.createTime);
   if (!max || n < 2) return NaN;
   return ((clock.now() / 1000 - begun) / n) * Math.max(0, max - n);
 }
 
 export function Progress({ e, text = true }: { e: Experiment; text?: boolean }) {
   theme.value;
-  const max = specOf(e).maxTrialCount ?? 0, total = Math.max(max, e.trials, 1);
-  const parts: [string, number][] = [["succeeded", e.trialsSucceeded], ["pruned", e.trialsPruned], ["failed", e.trialsFailed], ["unmeasured", e.trialsUnmeasured], ["cancelled", e.trialsKilled], ["running", e.trialsRunning]];
+  const max = specOf(e).maxTrialCount ?? 0, total = Math.max(max, e.trials, 1), c = countsOf(e);
+  const parts: [string, number, string][] = [["succeeded", c.succeeded, "succeeded"], ["stopped", c.stopped, "pruned"], ["failed", c.failed, "failed"], ["running", c.running, "running"]];
   const said = parts.filter(([, n]) => n).map(([s, n]) => `${n} ${s}`).join(", ") || "none yet";
   return (
     <div style={{ display: "flex", alignItems: "center", gap: "10px" }} title={said}>
-      <div class="progress" role="img" aria-label={`${e.trials} of ${max || "any number of"} trials: ${said}`} style={{ flex: 1 }}>
-        {parts.map(([s, n]) => n > 0 && <i key={s} style={{ width: `${(n / total) * 100}%`, background: `var(--state-${s})` }} />)}
+      <div class="progress" role="img" aria-label={`${c.done} of ${max || "any number of"} trials done: ${said}`} style={{ flex: 1 }}>
+        {parts.map(([s, n, color]) => n > 0 && <i key={s} style={{ width: `${(n / total) * 100}%`, background: `var(--state-${color})` }} />)}
       </div>
-      {text && <span class="muted" style={{ minWidth: "76px", textAlign: "right" }}>{done(e).toLocaleString("en")}{max ? ` / ${max.toLocaleString("en")}` : ""}</span>}
+      {text && <span class="muted" style={{ minWidth: "76px", textAlign: "right" }}>{c.done.toLocaleString("en")}{max ? ` / ${max.toLocaleString("en")}` : ""}</span>}
     </div>
   );
 }

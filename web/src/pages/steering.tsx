@@ -1,21 +1,39 @@
 // What can be done to an experiment while it runs, with the rights of the caller.
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { ValueSchema, type Value } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { experiments } from "../api/client";
 import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
-import { nameOf, pathOf, specOf, stateOf, type Model } from "../data/experiment";
+import { countsOf, nameOf, pathOf, specOf, stateOf, type Model } from "../data/experiment";
 import type { View } from "../data/view";
 import { go, href } from "../router";
 import { Share } from "../ui/share";
 import { complain, Dialog, Icon, Menu, say } from "../ui/ui";
 
+const whole = { type: "number", min: 1 } as const, time = { type: "text", placeholder: "no limit", pattern: "([0-9.]+(h|m|s))+", title: "Such as 1h30m" } as const;
+// What vernier edit changes. A limit that is emptied is taken away.
 const budgets = [
-  ["parallelTrialCount", "Trials at once", "At most so many run together."],
-  ["maxTrialCount", "Trials in all", "The experiment ends after so many."],
-  ["maxFailedTrialCount", "Failed trials", "It fails when so many have failed."],
+  ["parallelTrialCount", "Trials at once", "At most so many run together.", whole],
+  ["maxTrialCount", "Trials in all", "The experiment ends after so many.", whole],
+  ["maxFailedTrialCount", "Failed trials", "It fails when so many have failed.", { ...whole, min: 0 }],
+  ["maxDuration", "Duration", "It ends so long after its start, such as 1h30m.", time],
+  ["maxTrialDuration", "Duration of a trial", "New trials that run longer fail.", time],
+  ["maxGPUHours", "GPU hours", "It ends when its trials have used so many.", { type: "number", min: 0, step: "any", placeholder: "no limit" }],
 ] as const;
+type Budgets = Partial<Record<(typeof budgets)[number][0], number | string>>;
+
+/** What a form changes of the budgets: undefined takes a limit away. */
+export function changedBudgets(now: Budgets, given: (key: string) => string): Budgets {
+  const out: Budgets = {};
+  for (const [key, , , input] of budgets) {
+    const text = given(key).trim();
+    if (text === String(now[key] ?? "")) continue;
+    if (text !== "") out[key] = input.type === "number" ? Number(text) : text;
+    else if ("placeholder" in input) out[key] = undefined;
+  }
+  return out;
+}
 
 export function Steering({ model, e, view }: { model: Model; e: Experiment; view: View }) {
   const open = useSignal<"" | "budget" | "queue" | "notes" | "stop" | "delete">(""), busy = useSignal(false);
@@ -33,7 +51,7 @@ export function Steering({ model, e, view }: { model: Model; e: Experiment; view
       busy.value = false;
     }
   };
-  const update = (paths: string[], spec: Record<string, number | boolean>, more: Partial<Pick<Experiment, "notes" | "tags">> = {}) =>
+  const update = (paths: string[], spec: JsonObject, more: Partial<Pick<Experiment, "notes" | "tags">> = {}) =>
     experiments.updateExperiment({ experiment: { name, spec, ...more }, updateMask: { paths } });
   const pause = () => act(() => update(["spec.suspend"], { suspend: state === "running" }), state === "running" ? "Paused: no new trials. Those that run go on." : "Resumed.");
   useEffect(() => {
@@ -56,13 +74,13 @@ export function Steering({ model, e, view }: { model: Model; e: Experiment; view
         { text: "Notes and tags", icon: "info", act: () => { open.value = "notes"; } },
         { text: "Delete", icon: "trash", danger: true, act: () => { open.value = "delete"; } },
       ]} />
-      <Dialog title="Budgets" open={open.value === "budget"} close={close}><Budget e={e} busy={busy.value} close={close} put={(spec) => act(() => update(Object.keys(spec).map((k) => `spec.${k}`), spec), "Changed.")} /></Dialog>
+      <Dialog title="Budgets" open={open.value === "budget"} close={close}><Budget e={e} busy={busy.value} close={close} put={(spec) => act(() => update(Object.keys(spec).map((k) => `spec.${k}`), JSON.parse(JSON.stringify(spec)) as JsonObject), "Changed.")} /></Dialog>
       <Dialog title="Try a point of your own" open={open.value === "queue"} close={close}>
         <Queue view={view} busy={busy.value} close={close} put={(parameters) => act(() => experiments.createTrial({ parent: name, parameters, requestId: crypto.randomUUID() }), "Queued: it is tried before the algorithm's next point.")} />
       </Dialog>
       <Dialog title="Notes and tags" open={open.value === "notes"} close={close}><Notes e={e} busy={busy.value} close={close} put={(notes, tags) => act(() => update(["notes", "tags"], {}, { notes, tags }), "Saved.")} /></Dialog>
       <Dialog title={`Stop ${model.place.experiment}?`} open={open.value === "stop"} close={close}>
-        <p>There will be no new trials, and an experiment that has ended can be cloned but not resumed. {e.trialsRunning > 0 && `${e.trialsRunning} trials run now.`}</p>
+        <p>There will be no new trials, and an experiment that has ended can be cloned but not resumed. {countsOf(e).running > 0 && `${countsOf(e).running} trials have not ended.`}</p>
         <footer>
           <button type="button" class="button" onClick={close}>Go on</button>
           <button type="button" class="button" disabled={busy.value} onClick={() => act(() => experiments.stopExperiment({ name }), "It ends when the running trials have.")}>Let them finish</button>
@@ -82,21 +100,17 @@ export function Steering({ model, e, view }: { model: Model; e: Experiment; view
   );
 }
 
-function Budget({ e, busy, close, put }: { e: Experiment; busy: boolean; close: () => void; put: (spec: Record<string, number>) => void }) {
+function Budget({ e, busy, close, put }: { e: Experiment; busy: boolean; close: () => void; put: (spec: Budgets) => void }) {
   const spec = specOf(e);
   return (
     <form class="stack" onSubmit={(ev) => {
       ev.preventDefault();
-      const data = new FormData(ev.currentTarget), out: Record<string, number> = {};
-      for (const [key] of budgets) {
-        const text = String(data.get(key) ?? "");
-        if (text !== "" && Number(text) !== spec[key]) out[key] = Number(text);
-      }
+      const data = new FormData(ev.currentTarget), out = changedBudgets(spec, (key) => String(data.get(key) ?? ""));
       if (Object.keys(out).length) put(out);
       else close();
     }}>
-      {budgets.map(([key, title, hint]) => (
-        <label class="field" key={key}><span>{title}</span><input type="number" min={key === "maxFailedTrialCount" ? 0 : 1} name={key} defaultValue={spec[key] === undefined ? "" : String(spec[key])} /><small>{hint}</small></label>
+      {budgets.map(([key, title, hint, input]) => (
+        <label class="field" key={key}><span>{title}</span><input {...input} name={key} defaultValue={spec[key] === undefined ? "" : String(spec[key])} /><small>{hint}</small></label>
       ))}
       <footer><button type="button" class="button" onClick={close}>Cancel</button><button class="button primary" disabled={busy}>Change</button></footer>
     </form>

@@ -5,8 +5,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { dashboard, experiments, isAborted, shared } from "../api/client";
 import type { DescribeResponse, ListArtifactsResponse } from "../api/gen/vernier/v1/dashboard_pb";
 import type { Trial } from "../api/gen/vernier/v1/experiment_pb";
-import { nameOf, pathOf, seconds, type Model } from "../data/experiment";
-import { formatAge, formatBytes, formatDuration, formatValue, isLive } from "../data/trials";
+import { nameOf, pathOf, seconds, specOf, type Model } from "../data/experiment";
+import { boundText, formatAge, formatBytes, formatDuration, formatValue, isLive } from "../data/trials";
 import type { View } from "../data/view";
 import { Curves, isUsage } from "../panels/curves";
 import { download } from "../plot/plot";
@@ -35,7 +35,7 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
   if (row < 0) return <div class="panel"><Skeleton rows={8} /></div>;
   const machine = (about.value?.metrics ?? []).filter(isUsage).sort((a, b) => rankOf(a) - rankOf(b) || a.localeCompare(b, "en", { numeric: true }));
   const heirs = Array.from(table.number.subarray(0, table.count)).filter((_, i) => table.parent[i] === number).sort((a, b) => a - b);
-  const best = view.best.value, o = view.objective.value;
+  const best = view.best.value, o = view.objective.value, broken = table.broken(row);
   const act = (what: Promise<unknown>, done: string) => what.then(() => { say(done); model.refresh(); }, complain);
   const beside = (step: number) => {
     const numbers = Array.from(table.number.subarray(0, table.count)).sort((a, b) => a - b), at = numbers.indexOf(number) + step;
@@ -62,8 +62,9 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
             <table class="grid"><thead><tr><th scope="col">Metric</th><th scope="col" class="num">Value</th><th scope="col" class="num">To the best</th></tr></thead>
               <tbody>{[...table.metrics.keys()].map((m) => {
                 const v = table.metrics.get(m)![row], b = best < 0 ? NaN : table.metrics.get(m)![best];
-                return <tr key={m}><td>{m}</td><td class={`num${row === best && m === o.metric ? " best" : ""}`}>{formatValue(v)}</td><td class="num muted">{row === best ? "best" : signed(v - b)}</td></tr>;
+                return <tr key={m}><td>{m} {table.strategies.has(m) && <small class="muted">{table.strategies.get(m)}</small>}</td><td class={`num${row === best && m === o.metric ? " best" : ""}${m === broken?.metric ? " bad" : ""}`}>{formatValue(v)}{m === broken?.metric && " !"}</td><td class="num muted">{row === best ? "best" : signed(v - b)}</td></tr>;
               })}</tbody></table>
+            {broken && <p class="note pad">It breaks the bound {boundText(broken)}, so it is never the best.</p>}
           </section>
           <section class="panel" aria-label="Parameters"><header class="panel-head"><h2>Parameters</h2>{best >= 0 && row !== best && <span class="note">beside the best, trial {table.number[best]}</span>}</header>
             <table class="grid"><thead><tr><th scope="col">Name</th><th scope="col" class="num">Value</th>{best >= 0 && row !== best && <th scope="col" class="num">Best</th>}</tr></thead>
@@ -96,7 +97,8 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
                 <a key={k} href={"#" + k} aria-current={tab.value === k ? "page" : undefined} onClick={(e) => { e.preventDefault(); tab.value = k; }}>{text}</a>
               ))}
             </nav>
-            {tab.value === "logs" ? <Logs name={full} about={about.value} live={isLive(state)} key={full} />
+            {tab.value === "logs" && !specOf(model.experiment.value!).trialTemplate ? <p class="note pad">No job runs this trial, so its output is not here: look where {t?.worker ? `its worker ${t.worker}` : "the program that runs it"} writes it.</p>
+              : tab.value === "logs" ? <Logs name={full} about={about.value} live={isLive(state)} key={full} />
               : tab.value === "files" ? <Files name={full} state={state} />
               : !about.value ? <Skeleton rows={5} />
               : tab.value === "yaml" ? <pre class="code" tabIndex={0} aria-label="YAML">{about.value.yaml}</pre>

@@ -7,7 +7,7 @@ import { formatValue, isLive, State } from "../data/trials";
 import type { View } from "../data/view";
 import { nameOf, type Place } from "../data/experiment";
 import { Plot } from "../plot/plot";
-import { extent, padded, robust, scale } from "../plot/scale";
+import { beyond, extent, padded, robust, scale } from "../plot/scale";
 import type { Size, Surface } from "../plot/surface";
 import { goodness, type Theme } from "../plot/theme";
 import { drawAxes, drawDrag, frame, gestures, inside, type Drag } from "../plot/xy";
@@ -73,8 +73,8 @@ export function Curves({ view, place, only, height, id = "curves", more = [], ma
   const axes = useComputed(() => {
     const all = series.value ?? [], ys: number[] = [];
     for (const s of all) for (const v of s.value) ys.push(v);
-    const xs = extent(all.flatMap((s) => [s.x[0], s.x.at(-1)!])) ?? [0, 1], y = robust(ys) ?? [0, 1];
-    const log = logY.value && y[0] > 0;
+    const xs = extent(all.flatMap((s) => [s.x[0], s.x.at(-1)!])) ?? [0, 1], whole = extent(ys) ?? [0, 1];
+    const log = logY.value && whole[0] > 0, y = log ? whole : (robust(ys) ?? whole); // a logarithm has room for all
     if (machine) {
       const percent = metric.value.endsWith("_percent");
       return {
@@ -87,6 +87,7 @@ export function Curves({ view, place, only, height, id = "curves", more = [], ma
       xLabel: axis.value === "time" ? "time since the first point" : "step", yLabel: metric.value,
     };
   });
+  const cut = useComputed(() => beyond((series.value ?? []).flatMap((s) => s.value), axes.value.y.domain));
   const shown = useComputed(() => {
     const mask = view.mask.value;
     return (series.value ?? []).filter((s) => only || mask[view.table.row(s.trial)] || view.selected.value.has(s.trial));
@@ -200,7 +201,7 @@ export function Curves({ view, place, only, height, id = "curves", more = [], ma
   return (
     <Plot id={id} title={machine ? "Use of the machine" : only ? "Curves" : "Learning curves"} height={height} draw={draw} overlay={overlay} pointer={pointer} cursor="crosshair"
       label={() => `${metric.value} by ${axis.value} of ${shown.value.length} trials.`}
-      note={() => (!only && heldCurves() ? `${heldCurves()!.size} of ${view.table.count.toLocaleString("en")} are in this file${lateCurves() ? `; ${lateCurves()} took too long to read` : ""}` : !only && view.shown.value > most ? `best ${Math.min(most, shown.value.length)} of ${view.shown.value.toLocaleString("en")}` : null)}
+      note={() => [cut.value, !only && heldCurves() ? `${heldCurves()!.size} of ${view.table.count.toLocaleString("en")} are in this file${lateCurves() ? `; ${lateCurves()} took too long to read` : ""}` : !only && view.shown.value > most ? `best ${Math.min(most, shown.value.length)} of ${view.shown.value.toLocaleString("en")}` : null].filter(Boolean).join("; ") || null}
       empty={() => failed.value || (series.value === null ? "Reading curves…" : shown.value.every((s) => s.x.length === 0) ? heldCurves() ? "This file has no curve of it." : `No points of ${metric.value || "the objective"} yet.` : null)}
       controls={<>
         {zoom.value && <button type="button" class="button small" onClick={() => (zoom.value = null)}>Reset zoom</button>}

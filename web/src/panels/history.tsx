@@ -1,5 +1,5 @@
 import { useComputed } from "@preact/signals";
-import { formatValue, isResult } from "../data/trials";
+import { boundText, formatValue, isResult } from "../data/trials";
 import type { View } from "../data/view";
 import { padded, robust, scale } from "../plot/scale";
 import { PointPlot, type Points } from "./points";
@@ -16,11 +16,11 @@ export function History({ view, height }: { view: View; height?: number }) {
     const x = rows.map((r) => table.number[r]), y = rows.map((r) => v![r]);
     const best: [number, number][] = [];
     rows.forEach((r, k) => {
-      if (!isResult(table.state[r])) return;
+      if (!isResult(table.state[r]) || table.broken(r)) return;
       const last = best.at(-1)?.[1];
       if (last === undefined || (o.maximize ? y[k] > last : y[k] < last)) best.push([x[k], y[k]]);
     });
-    const domain = padded(robust(y) ?? [0, 1]), end = Math.max(1, table.count - 1);
+    const domain = padded(robust(table.sound(o.metric)) ?? [0, 1]), end = Math.max(1, table.count - 1);
     return {
       rows, x, y,
       color: (k, t) => (side[rows[k]] < 0 ? t.faint : t.states[table.state[rows[k]]]),
@@ -48,7 +48,10 @@ export function History({ view, height }: { view: View; height?: number }) {
         }
       },
       empty: rows.length ? null : "No trial has a result. Each becomes a point here as soon as it reports one.",
-      note: best.length ? `best ${formatValue(best.at(-1)![1])} at trial ${best.at(-1)![0]}${rows.some((r) => side[r] < 0) ? "; grey: shorter trials" : ""}` : null,
+      note: [
+        best.length && `best ${formatValue(best.at(-1)![1])} at trial ${best.at(-1)![0]}`, rows.some((r) => side[r] < 0) && "grey: shorter trials",
+        rows.some((r) => table.broken(r)) && `hollow: break ${table.bounds.map(boundText).join(" or ")}`,
+      ].filter(Boolean).join("; ") || null,
     };
   });
   return (

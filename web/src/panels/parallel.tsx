@@ -3,10 +3,10 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { query, setQuery } from "../router";
-import { formatValue, isResult, STATES } from "../data/trials";
+import { boundText, formatValue, isResult, STATES } from "../data/trials";
 import { numbers, type View } from "../data/view";
 import { Plot } from "../plot/plot";
-import { extent, padded, robust, scale, type Scale } from "../plot/scale";
+import { padded, robust, scale, type Scale } from "../plot/scale";
 import type { Size, Surface } from "../plot/surface";
 import { goodness, type Theme } from "../plot/theme";
 import { clip } from "../plot/xy";
@@ -44,9 +44,7 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
     return chosen.value.map((key) => {
       const name = key.slice(key.indexOf(".") + 1), at = numbers(table, key)!;
       if (key.startsWith("params.")) return { key, name, at, scale: paramScale(view, name) };
-      const values = table.metrics.get(name)!.subarray(0, table.count);
-      const domain = padded(robust([...values]) ?? extent(values) ?? [0, 1], false, 0.02);
-      return { key, name, at, scale: scale(domain) };
+      return { key, name, at, scale: scale(padded(robust(table.sound(name)) ?? [0, 1], false, 0.02)) };
     });
   });
   const x = (k: number, size: Size, n = axes.value.length) => side + (n > 1 ? (k * (size.width - 2 * side)) / (n - 1) : (size.width - 2 * side) / 2);
@@ -78,8 +76,8 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
     const mask = view.mask.value, { side } = view.compared.value, r = rank.value, n = Math.min(table.count, r.length), list = axes.value;
     const groups: number[][] = Array.from({ length: buckets }, () => []), out: number[] = [];
     for (let i = 0; i < n; i++) {
-      if (!isResult(table.state[i]) || (Number.isNaN(r[i]) && !side[i])) continue;
-      if (mask[i] && !side[i]) groups[Math.min(buckets - 1, Math.floor(r[i] * buckets))].push(i);
+      if (!isResult(table.state[i]) || (Number.isNaN(r[i]) && !side[i] && !table.broken(i))) continue;
+      if (mask[i] && !Number.isNaN(r[i])) groups[Math.min(buckets - 1, Math.floor(r[i] * buckets))].push(i);
       else out.push(i);
     }
     g.lineJoin = "round";
@@ -257,7 +255,7 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
   return (
     <Plot wide id="parallel" title="Parallel coordinates" height={height} draw={draw} overlay={overlay} pointer={pointer}
       label={() => `${view.shown.value} of ${table.count} trials over ${axes.value.length} axes: ${axes.value.map((a) => a.name).join(", ")}.`}
-      note={() => view.noted(view.shown.value > mostLines ? `${mostLines.toLocaleString("en")} of ${view.shown.value.toLocaleString("en")} lines, all of the best; drag along an axis to filter` : "drag along an axis to filter", "are grey")}
+      note={() => view.noted(view.shown.value > mostLines ? `${mostLines.toLocaleString("en")} of ${view.shown.value.toLocaleString("en")} lines, all of the best; drag along an axis to filter` : `drag along an axis to filter${table.bounds.length ? `; grey: break ${table.bounds.map(boundText).join(" or ")}` : ""}`, "are grey")}
       empty={() => (table.revision.value, table.count === 0 ? "No trial yet." : rank.value.every((v) => Number.isNaN(v)) ? "No trial has a result." : null)}
       controls={<Menu label="Axes" icon="columns" keep items={all.value.map((key) => ({
         text: key.slice(key.indexOf(".") + 1),

@@ -20,7 +20,7 @@ export function Pareto({ model, view }: { model: Model; view: View }) {
     for (let i = 0; a && b && i < table.count; i++) if (isResult(table.state[i]) && Number.isFinite(a[i]) && Number.isFinite(b[i])) rows.push(i);
     const xs = rows.map((r) => a![r]), ys = rows.map((r) => b![r]);
     const sx = maximize(x.value) ? -1 : 1, sy = maximize(y.value) ? -1 : 1;
-    const order = rows.map((_, k) => k).sort((p, q) => sx * (xs[p] - xs[q]) || sy * (ys[p] - ys[q]));
+    const order = [...rows.keys()].filter((k) => !table.broken(rows[k])).sort((p, q) => sx * (xs[p] - xs[q]) || sy * (ys[p] - ys[q]));
     const front: number[] = [];
     for (const k of order) if (!front.length || sy * ys[k] < sy * ys[front.at(-1)!]) front.push(k);
     const on = new Set(front), answer = asked.value.answer;

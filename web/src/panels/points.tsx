@@ -4,10 +4,10 @@ import { useComputed, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { go } from "../router";
-import { formatValue, isResult, STATES } from "../data/trials";
+import { boundText, formatValue, isResult, STATES } from "../data/trials";
 import { numbers, type View } from "../data/view";
 import { Plot, type Table } from "../plot/plot";
-import { scale, type Scale } from "../plot/scale";
+import { beyond, extent, scale, type Scale } from "../plot/scale";
 import type { Theme } from "../plot/theme";
 import { drawAxes, drawDrag, frame, gestures, inside, nearest, type Axes, type Drag, type Frame, type Zoom } from "../plot/xy";
 import type { Size, Surface } from "../plot/surface";
@@ -57,7 +57,7 @@ export function PointPlot({ view, id, title, points, label, xAxis, yAxis, height
       for (let k = 0; k < p.rows.length; k++) {
         const row = p.rows[k], on = mask[row] === 1;
         const color = on ? (p.color?.(k, t) ?? t.states[view.table.state[row]]) : t.faint;
-        const key = `${on ? 1 : 0}${isResult(view.table.state[row]) ? 1 : 0}${color}`;
+        const key = `${on ? 1 : 0}${isResult(view.table.state[row]) && !view.table.broken(row) ? 1 : 0}${color}`;
         const group = groups.get(key);
         if (group) group.push(k);
         else groups.set(key, [k]);
@@ -121,7 +121,7 @@ export function PointPlot({ view, id, title, points, label, xAxis, yAxis, height
   return (
     <Plot id={id} title={title} height={height} wide={wide} label={() => label(points.value)} draw={draw} overlay={overlay} pointer={pointer}
       controls={<>{zoom.value && <button type="button" class="button small" onClick={() => (zoom.value = null)}>Reset zoom</button>}{controls}</>}
-      empty={() => empty.value} note={() => points.value.note ?? null} cursor="crosshair"
+      empty={() => empty.value} note={() => [beyond(points.value.y, points.value.axes.y.domain), points.value.note].filter(Boolean).join("; ") || null} cursor="crosshair"
       table={table ?? (() => ({
         head: ["trial", "state", points.value.axes.xLabel ?? "x", points.value.axes.yLabel ?? "y"],
         rows: points.value.rows.filter((r) => view.mask.value[r]).map((r) => {
@@ -141,7 +141,8 @@ export function pickRow(view: View, e: PointerEvent | MouseEvent) {
 }
 
 export function tipLines(view: View, row: number, extra: [string, string][] = []): [string, string][] {
-  const { table } = view, lines: [string, string][] = [[`#${table.number[row]}`, STATES[table.state[row]]]];
+  const { table } = view, lines: [string, string][] = [[`#${table.number[row]}`, STATES[table.state[row]]]], broken = table.broken(row);
+  if (broken) lines.push(["breaks", boundText(broken)]);
   for (const l of extra) if (l[0] && l[0] !== "trial") lines.push(l);
   for (const o of table.objectives) {
     if (lines.some(([k]) => k === o.metric)) continue;
@@ -186,9 +187,7 @@ export function paramScale(view: View, name: string): Scale {
   const spec = view.table.specs.find((s) => s.name === name)!;
   if (spec.words) return scale([-0.5, spec.words.length - 0.5], { words: spec.words });
   const col = view.table.params.get(name)!;
-  let lo = spec.min ?? Infinity, hi = spec.max ?? -Infinity;
-  if (!(lo < hi)) for (let i = 0; i < view.table.count; i++) { lo = Math.min(lo, col[i]); hi = Math.max(hi, col[i]); }
-  if (!(lo < hi)) [lo, hi] = [0, 1];
-  return scale([lo, hi], { log: spec.log });
+  const { min = NaN, max = NaN } = spec;
+  return scale(min < max ? [min, max] : (extent(col.subarray(0, view.table.count)) ?? [0, 1]), { log: spec.log });
 }
 export type { Zoom };

@@ -2,6 +2,7 @@ import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
+import { isSound } from "../data/trials";
 import type { View } from "../data/view";
 import { padded, robust, scale } from "../plot/scale";
 import { goodness } from "../plot/theme";
@@ -16,7 +17,7 @@ export function Slice({ view, name, controls }: { view: View; name: string; cont
     table.revision.value;
     const v = table.metrics.get(o.metric), p = table.params.get(chosen.value);
     const rows: number[] = [];
-    for (let i = 0; v && p && i < table.count; i++) if (Number.isFinite(v[i]) && !Number.isNaN(p[i]) && !view.compared.value.side[i]) rows.push(i);
+    for (let i = 0; v && p && i < table.count; i++) if (Number.isFinite(v[i]) && isSound(table.state[i]) && !Number.isNaN(p[i]) && !view.compared.value.side[i]) rows.push(i);
     const y = rows.map((r) => v![r]), most = Math.max(1, table.count - 1);
     return {
       rows, x: rows.map((r) => p![r]), y,
@@ -47,7 +48,7 @@ export function Rank({ view, x, y, controls }: { view: View; x: string; y: strin
       axes: { x: a ? paramScale(view, a) : scale([0, 1]), y: b ? paramScale(view, b) : scale([0, 1]), xLabel: a, yLabel: b },
       color: (k, t) => goodness(r[rows[k]], t),
       empty: rows.length ? null : "No trial has a result.",
-      note: view.noted(rows.length ? "strong: good trials" : null),
+      note: view.noted(rows.length ? `strong: good trials${table.bounds.length ? ", within the bounds" : ""}` : null),
     };
   });
   return <PointPlot key={x + y} view={view} id={`rank-${x}-${y}`} title="Rank" height={320} points={points} xAxis={`params.${x}`} yAxis={`params.${y}`} controls={controls} jitter

@@ -2,7 +2,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { go, href, query, setQuery } from "../router";
-import { formatDuration, formatValue, STATES } from "../data/trials";
+import { boundText, formatDuration, formatValue, STATES } from "../data/trials";
 import type { View } from "../data/view";
 import { csv, download } from "../plot/plot";
 import { Icon, Menu, StateMark } from "../ui/ui";
@@ -12,6 +12,8 @@ const rowHeight = 32;
 interface Column {
   key: string;
   title: string;
+  /** Which of a metric's values it has. */
+  note?: string;
   width: number;
   number: boolean;
   text: (i: number) => string;
@@ -25,7 +27,7 @@ export function columnsOf(view: View): Column[] {
   return [
     { key: "number", title: "Trial", width: 78, number: true, text: (i) => String(table.number[i]) },
     { key: "state", title: "State", width: 124, number: false, text: (i) => STATES[table.state[i]] },
-    ...[...table.metrics.keys()].map((m) => ({ key: `metrics.${m}`, title: m, width: wide(m, 100), number: true, text: (i: number) => formatValue(table.metrics.get(m)![i]) })),
+    ...[...table.metrics.keys()].map((m) => ({ key: `metrics.${m}`, title: m, note: table.strategies.get(m), width: wide(m + (table.strategies.get(m) ?? ""), 100), number: true, text: (i: number) => formatValue(table.metrics.get(m)![i]) })),
     ...table.specs.map((s) => ({ key: `params.${s.name}`, title: s.name, width: wide(s.name, 92), number: !s.words, text: (i: number) => table.text(s, table.params.get(s.name)![i]) || "–" })),
     ...[...table.usage.keys()].map((u) => ({ key: `usage.${u}`, title: usages[u]?.[0] ?? u, width: 118, number: true, text: (i: number) => formatValue(table.usage.get(u)![i]) + (Number.isNaN(table.usage.get(u)![i]) ? "" : (usages[u]?.[1] ?? "")) })),
     { key: "duration", title: "Duration", width: 104, number: true, text: (i) => formatDuration(table.duration(i)) },
@@ -44,7 +46,7 @@ export function Trials({ view, height }: { view: View; height: number }) {
     return all.value.filter((c) => {
       if (c.key.startsWith("params.")) return varies(view, c.key.slice(7));
       if (c.key.startsWith("usage.")) return false;
-      if (c.key.startsWith("metrics.")) return table.objectives.some((o) => `metrics.${o.metric}` === c.key);
+      if (c.key.startsWith("metrics.")) return [...table.objectives, ...table.bounds].some((o) => `metrics.${o.metric}` === c.key);
       return true;
     });
   });
@@ -148,7 +150,7 @@ export function Trials({ view, height }: { view: View; height: number }) {
             return (
               <div key={c.key} role="columnheader" aria-sort={o ? (o.descending ? "descending" : "ascending") : "none"} class={c.number ? "num" : ""}>
                 <button type="button" title={`Sort by ${c.title}; with Shift as well`} tabIndex={-1} onClick={(e) => sort(c.key, e.shiftKey)}>
-                  <b>{c.title}</b>{o && <span aria-hidden="true">{o.descending ? "↓" : "↑"}</span>}
+                  <b>{c.title}</b>{c.note && <small class="muted">{c.note}</small>}{o && <span aria-hidden="true">{o.descending ? "↓" : "↑"}</span>}
                 </button>
               </div>
             );
@@ -156,15 +158,15 @@ export function Trials({ view, height }: { view: View; height: number }) {
         </div></div>
         <div role="rowgroup" style={{ height: `${list.length * rowHeight}px`, position: "relative" }}>
           {list.slice(first, last).map((i, k) => {
-            const number = table.number[i], chosen = view.selected.value.has(number);
+            const number = table.number[i], chosen = view.selected.value.has(number), broken = table.broken(i);
             return (
               <div key={number} role="row" aria-rowindex={first + k + 2} aria-selected={chosen} style={{ top: `${(first + k) * rowHeight}px`, gridTemplateColumns: grid }}
                 class={`vrow${chosen ? " chosen" : ""}${cursor.value === i ? " cursor" : ""}${view.hover.value === i ? " hover" : ""}`}
                 onMouseEnter={() => (view.hover.value = i)} onClick={(e) => { if (!(e.target as Element).closest("a,input")) { cursor.value = i; } }} onDblClick={() => go(view.trialPath(number))}>
                 <div role="gridcell" class="pick"><input type="checkbox" tabIndex={-1} aria-label={`Select trial ${number}`} checked={chosen} onChange={() => view.toggle(number)} /></div>
                 {cols.map((c) => (
-                  <div key={c.key} role="gridcell" class={`${c.number ? "num" : ""}${i === best && c.key === `metrics.${view.objective.value.metric}` ? " best" : ""}`} title={c.key === "message" ? c.text(i) : undefined}>
-                    {c.key === "number" ? <a tabIndex={-1} href={href(view.trialPath(number))}>{number}</a> : c.key === "state" ? <StateMark state={table.state[i]} /> : c.text(i)}
+                  <div key={c.key} role="gridcell" class={`${c.number ? "num" : ""}${i === best && c.key === `metrics.${view.objective.value.metric}` ? " best" : ""}`} title={c.key === "message" ? c.text(i) : broken && c.key === `metrics.${broken.metric}` ? `It breaks the bound ${boundText(broken)}` : undefined}>
+                    {c.key === "number" ? <a tabIndex={-1} href={href(view.trialPath(number))}>{number}</a> : c.key === "state" ? <StateMark state={table.state[i]} /> : broken && c.key === `metrics.${broken.metric}` ? <span class="bad">{c.text(i)} !</span> : c.text(i)}
                   </div>
                 ))}
               </div>
@@ -189,12 +191,5 @@ function varies(view: View, name: string): boolean {
   if (n < 2) return true;
   for (let i = 1; i < n; i++) if (v[i] !== v[0] && !(Number.isNaN(v[i]) && Number.isNaN(v[0]))) return true;
   return false;
-}
-
-/** Counts of the states, for those that have trials. */
-export function counts(view: View): [string, number][] {
-  const n = new Array<number>(STATES.length).fill(0);
-  for (let i = 0; i < view.table.count; i++) n[view.table.state[i]]++;
-  return STATES.map((s, k) => [s, n[k]] as [string, number]).filter(([, k]) => k > 0);
 }
 

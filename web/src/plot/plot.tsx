@@ -105,7 +105,7 @@ export function Plot(p: PlotProps) {
     <section class={`panel plot${p.wide ? " wide" : ""}`} aria-labelledby={`t-${p.id}`} id={`plot-${p.id}`}>
       <header class="panel-head">
         <h2 id={`t-${p.id}`}>{p.title}</h2>
-        {note && <span class="note">{note}</span>}
+        {note && <span class="note" title={note}>{note}</span>}
         <div class="panel-tools">
           {p.controls}
           <button class="icon-button" type="button" aria-pressed={asTable.value} title={asTable.value ? "Show as plot" : "Show as table"}
