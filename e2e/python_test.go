@@ -41,16 +41,18 @@ def train(trial):
     if trial.number == 3:
         raise optuna.TrialPruned()
     return lr + momentum
-study = optuna.create_study(storage="sqlite:///" + sys.argv[1], study_name="Res Net")
-study.optimize(train, n_trials=20)
+study = optuna.create_study(storage="sqlite:///" + sys.argv[1], study_name="Res Net", load_if_exists=True)
+study.optimize(train, n_trials=int(sys.argv[2]))
 print(study.best_trial.number)`
-	out, err := exec.CommandContext(t.Context(), python, "-c", program, path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	said, err := i.vernier("import", path)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	var out []byte
+	for _, trials := range []string{"20", "5"} { // the study goes on after it was imported
+		var err error
+		if out, err = exec.CommandContext(t.Context(), python, "-c", program, path, trials).Output(); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := i.vernier("import", path); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
 	}
 	best, err := i.vernier("best", "res-net")
 	if err != nil {

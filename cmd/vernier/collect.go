@@ -133,8 +133,7 @@ func (o *collectOptions) read(ctx context.Context, path string) (*probe.Report, 
 }
 
 // readLive probes what may take long. The first signal ends what is read, the
-// second one everything. What was read until a signal
-// comes with an error.
+// second one everything. What was read until a signal comes with an error.
 func (o *collectOptions) readLive(ctx context.Context, s streams, what string, open func(<-chan os.Signal) probe.Target) (*probe.Report, error) {
 	first, told := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	left := func(sig os.Signal) error {

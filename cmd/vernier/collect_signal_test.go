@@ -25,7 +25,7 @@ func TestCollectAndSignals(t *testing.T) {
 			code: exitInterrupted, want: "interrupted; the program ended with code 130"},
 		"so does SIGTERM": {script: "echo loss=3; echo ready >&2; exec sleep 1000", signals: []syscall.Signal{syscall.SIGTERM},
 			code: exitTerminated, want: "interrupted; the program ended with code 143"},
-		"also where the program deals with it": {script: "trap 'exit 0' INT; echo loss=3; echo ready >&2; while :; do sleep 0.01; done", signals: []syscall.Signal{syscall.SIGINT},
+		"also where the program deals with it": {script: "trap 'sleep 1; exit 0' INT; echo loss=3; echo ready >&2; while :; do sleep 0.01; done", signals: []syscall.Signal{syscall.SIGINT},
 			code: exitInterrupted, want: "interrupted; the program ended with code 0"},
 		"a second one ends all": {script: "trap '' INT; echo loss=3; echo ready >&2; exec sleep 1000", signals: []syscall.Signal{syscall.SIGINT, syscall.SIGINT},
 			code: exitInterrupted, want: "left on interrupt"},

@@ -43,9 +43,10 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	}
 	var point []v1beta1.ParameterAssignment
 	var exp *v1beta1.Experiment
+	ahead := 0
 	id := rand.Text()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		exp, point, err = queue(ctx, session, at, values, id)
+		exp, point, ahead, err = queue(ctx, session, at, values, id)
 		return err
 	})
 	if err != nil {
@@ -55,47 +56,68 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	for _, a := range point {
 		words = append(words, a.Name+"="+shownParam(a.Value))
 	}
-	fmt.Fprintf(s.out, "experiment %s tries %s %s\n", at.Experiment, strings.Join(words, " "), whenQueued(exp))
+	fmt.Fprintf(s.out, "experiment %s tries %s %s\n", at.Experiment, strings.Join(words, " "), whenQueued(exp, ahead))
 	return nil
 }
 
-// whenQueued says when a point of the queue is tried.
-func whenQueued(exp *v1beta1.Experiment) string {
-	if m := exp.Spec.MaxTrialCount; m != nil && exp.Status.Trials >= *m {
-		return fmt.Sprintf("as soon as it may have more than its %d trials: vernier edit %s --max-trials %d", *m, exp.Name, *m+1)
+// whenQueued says when a point of the queue is tried, behind others.
+func whenQueued(exp *v1beta1.Experiment, ahead int) string {
+	need := exp.Status.Trials + int32(ahead) + 1
+	if m := exp.Spec.MaxTrialCount; m != nil && need > *m {
+		return fmt.Sprintf("as soon as it may have more than its %d trials: vernier edit %s --max-trials %d", *m, exp.Name, need)
+	}
+	if ahead > 0 {
+		return fmt.Sprintf("after %s of the queue", others(ahead))
 	}
 	return "next"
 }
 
-// queue adds a point to those that an experiment tries next, with an ID of the caller.
-func queue(ctx context.Context, s *session, at target, values []string, id string) (exp *v1beta1.Experiment, point []v1beta1.ParameterAssignment, err error) {
+// queue adds a point to those that an experiment tries next, with an ID of the caller. It
+// says how many wait already.
+func queue(ctx context.Context, s *session, at target, values []string, id string) (exp *v1beta1.Experiment, point []v1beta1.ParameterAssignment, ahead int, err error) {
 	view, err := loadExperiment(ctx, s.client, s.key(at.Experiment))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	if err := takesPoints(view.Experiment); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	if at.Trial != "" {
 		trial, err := at.find(view)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		point = append(point, trial.Object.Spec.ParameterAssignments...)
 	}
 	if point, err = assigned(point, values); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	if len(point) == 0 {
-		return nil, nil, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
+		return nil, nil, 0, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
+	}
+	tried := map[string]bool{}
+	for _, t := range view.Trials {
+		tried[study.QueuedAs(t.Object)] = true
+	}
+	for _, t := range view.Experiment.Spec.InitialTrials {
+		if t.ID != "" && !tried[t.ID] {
+			ahead++
+		}
 	}
 	changed := view.Experiment.DeepCopy()
 	changed.Spec.InitialTrials = append(changed.Spec.InitialTrials, v1beta1.InitialTrial{ID: id, ParameterAssignments: point})
 	patch := client.MergeFromWithOptions(view.Experiment, client.MergeFromWithOptimisticLock{})
 	if err := s.client.Patch(ctx, changed, patch, fieldOwner); err != nil {
-		return nil, nil, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
+		return nil, nil, 0, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
 	}
-	return changed, point, nil
+	return changed, point, ahead, nil
+}
+
+func others(n int) string {
+	if n == 1 {
+		return "1 other"
+	}
+	return fmt.Sprintf("%d others", n)
 }
 
 // takesPoints says why an experiment tries no queued point.

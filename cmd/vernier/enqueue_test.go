@@ -52,9 +52,14 @@ func TestWhenAQueuedPointIsTried(t *testing.T) {
 		refused bool
 		says    string
 	}{
-		"room":     {limited(23), false, "lr=0.5 next"},
-		"no room":  {limited(24), false, "vernier edit charlm --max-trials 25"},
-		"no limit": {func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount, e.Status.Trials = nil, 99 }, false, "lr=0.5 next"},
+		"room":         {limited(23), false, "lr=0.5 next"},
+		"no room":      {limited(24), false, "vernier edit charlm --max-trials 25"},
+		"no limit":     {func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount, e.Status.Trials = nil, 99 }, false, "lr=0.5 next"},
+		"room for one": {func(e *v1beta1.Experiment) { limited(23)(e); e.Spec.InitialTrials = []v1beta1.InitialTrial{{ID: "a"}} }, false, "vernier edit charlm --max-trials 25"},
+		"behind another": {func(e *v1beta1.Experiment) {
+			limited(2)(e)
+			e.Spec.InitialTrials = []v1beta1.InitialTrial{{ID: "a"}, {}}
+		}, false, "after 1 other"},
 		"ended": {func(e *v1beta1.Experiment) {
 			e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "", metav1.NewTime(noon))
 		}, true, "has ended"},

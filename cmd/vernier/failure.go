@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,12 +20,15 @@ func whyNone(v experimentView, told bool) string {
 		if _, ok := t.score(); ok && !v.feasible(t) {
 			return "; " + whyNoBest(v)
 		}
-		if text := t.objective(); text != "" {
-			return fmt.Sprintf("; %s of trial %s is %s, which is not a finite number", v.metricName(), t.Name, text)
+		if t.notFinite() {
+			return fmt.Sprintf("; %s of trial %s is %s, which is not a finite number", v.metricName(), t.Name, t.objective())
 		}
 	}
 	if len(v.Trials) == 0 {
 		return "; it has no trials"
+	}
+	if !slices.ContainsFunc(v.Trials, func(t trialView) bool { return t.State != string(v1beta1.TrialKilled) }) {
+		return "; its trials were stopped"
 	}
 	return "; no trial has a value of " + v.metricName()
 }

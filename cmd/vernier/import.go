@@ -10,12 +10,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -118,9 +121,12 @@ func (o importOptions) run(ctx context.Context, path, name string, s streams, op
 	return nil
 }
 
-// ensure makes the experiment, if there is none of that name.
+// ensure makes the experiment, if there is none of that name, or room in it for the trials.
 func (o importOptions) ensure(ctx context.Context, c *client.Client, parent string, study *imported.Study, name string) error {
-	_, err := c.GetExperiment(ctx, &vernierv1.GetExperimentRequest{Name: parent})
+	there, err := c.GetExperiment(ctx, &vernierv1.GetExperimentRequest{Name: parent})
+	if err == nil {
+		return o.grow(ctx, c, there, len(study.Trials))
+	}
 	if client.Reason(err) != "NOT_FOUND" {
 		return err
 	}
@@ -136,6 +142,27 @@ func (o importOptions) ensure(ctx context.Context, c *client.Client, parent stri
 		return fmt.Errorf("make experiment %s: %w", name, err)
 	}
 	return nil
+}
+
+// grow raises the limit of an experiment that was made by an import of fewer trials, and
+// waits until it goes on.
+func (o importOptions) grow(ctx context.Context, c *client.Client, there *vernierv1.Experiment, trials int) error {
+	limit, limited := there.GetSpec().GetFields()["maxTrialCount"]
+	if !limited || int(limit.GetNumberValue()) >= trials {
+		return nil
+	}
+	room := &structpb.Struct{Fields: map[string]*structpb.Value{"maxTrialCount": structpb.NewNumberValue(float64(trials))}}
+	_, err := c.UpdateExperiment(ctx, &vernierv1.UpdateExperimentRequest{
+		Experiment: &vernierv1.Experiment{Name: there.GetName(), Spec: room, Etag: there.GetEtag()},
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec.max_trial_count"}},
+	})
+	if err != nil {
+		return fmt.Errorf("make room for %d trials: %w", trials, err)
+	}
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		now, err := c.GetExperiment(ctx, &vernierv1.GetExperimentRequest{Name: there.GetName()})
+		return now.GetState() != vernierv1.Experiment_SUCCEEDED, err
+	})
 }
 
 // experiment has the space and the objectives of a study, and room for its trials.

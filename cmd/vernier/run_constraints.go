@@ -16,7 +16,9 @@ func (o *scriptOptions) constrain() error {
 			return usageErrorf("--constraint: %w", err)
 		}
 		isParameter := func(name string) bool {
-			return slices.ContainsFunc(o.spec.Parameters, func(p v1beta1.ParameterSpec) bool { return p.Name == name })
+			_, flag := o.spec.Flags.Flag(name)
+			return flag && o.probe && len(o.parameters) == 0 || // it may propose them all
+				slices.ContainsFunc(o.spec.Parameters, func(p v1beta1.ParameterSpec) bool { return p.Name == name })
 		}
 		at := slices.IndexFunc(names, func(name string) bool { return !isParameter(name) })
 		if at < 0 && len(names) > 0 {
@@ -30,7 +32,29 @@ func (o *scriptOptions) constrain() error {
 		if err != nil {
 			return usageErrorf("--constraint: %w", err)
 		}
-		o.spec.Bounds = append(o.spec.Bounds, v1beta1.MetricConstraint{MetricName: bound.Name, Min: bound.Min, Max: bound.Max})
+		if err := o.bind(bound); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind adds a bound to those of its metric.
+func (o *scriptOptions) bind(b suggest.Constraint) error {
+	i := slices.IndexFunc(o.spec.Bounds, func(c v1beta1.MetricConstraint) bool { return c.MetricName == b.Name })
+	if i < 0 {
+		o.spec.Bounds = append(o.spec.Bounds, v1beta1.MetricConstraint{MetricName: b.Name, Min: b.Min, Max: b.Max})
+		return nil
+	}
+	c := &o.spec.Bounds[i]
+	if b.Min != nil && (c.Min == nil || *b.Min > *c.Min) {
+		c.Min = b.Min
+	}
+	if b.Max != nil && (c.Max == nil || *b.Max < *c.Max) {
+		c.Max = b.Max
+	}
+	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
+		return usageErrorf("--constraint: no %s is both at least %g and at most %g", b.Name, *c.Min, *c.Max)
 	}
 	return nil
 }

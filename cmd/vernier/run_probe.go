@@ -90,6 +90,11 @@ func (o *scriptOptions) probeMetrics(ctx context.Context, s streams) (*probe.Rep
 	for _, m := range o.objectives {
 		collect.metrics = append(collect.metrics, m.ObjectiveMetricName)
 	}
+	if len(o.objectives) > 0 { // else all metrics are shown
+		for _, b := range o.spec.Bounds {
+			collect.metrics = append(collect.metrics, b.MetricName)
+		}
+	}
 	inOutput := true
 	switch o.spec.Metrics {
 	case "", "text":

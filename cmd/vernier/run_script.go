@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -276,16 +273,19 @@ func (o *scriptOptions) space(ctx context.Context) error {
 	var err error
 	if s.Pass != script.AsEnvironment && s.Pass != script.AsFile || bare {
 		// The program is in a process group of its own, which Ctrl-C does not reach.
-		asking, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		defer release()
+		left := func(sig os.Signal) error {
+			return &exitError{signalCode(sig), fmt.Errorf("left on %s while the program was asked for its flags", sig)}
+		}
+		asking, release := onSignals(ctx, left, func(context.Context, os.Signal) bool { return true })
 		s.Flags, err = script.Detect(asking, s.Argv, bare || len(o.parameters) == 0)
-		if asking.Err() != nil && ctx.Err() == nil {
-			return &exitError{exitInterrupted, errors.New("interrupted while the program was asked for its flags")}
+		cause := context.Cause(asking)
+		release(nil)
+		if cause != nil && ctx.Err() == nil {
+			return cause
 		}
 		if err != nil {
 			return usageErrorf("%w", err)
 		}
-		release()
 	}
 	if o.pass == "auto" {
 		s.Pass = script.AsFlags

@@ -41,6 +41,9 @@ kubectl: the API lets those stop trials who have the role vernier-edit.`,
 			if err != nil {
 				return err
 			}
+			if t.Trial != "" && now {
+				return usageErrorf("--now is for an experiment: a trial that is named is stopped at once")
+			}
 			session, err := open(cmd.Context(), false)
 			if err != nil {
 				return err

@@ -1,12 +1,16 @@
 package webhook_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/webhook"
@@ -29,7 +33,6 @@ func TestUpdates(t *testing.T) {
 	limits := func(trials, failed int32) edit {
 		return func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount, e.Spec.MaxFailedTrialCount = &trials, &failed }
 	}
-	served := func(e *v1beta1.Experiment) { e.Spec.Algorithm.AlgorithmName = "elsewhere" }
 	const max, goal = v1beta1.ReasonExperimentMaxTrialsReached, v1beta1.ReasonExperimentGoalReached
 	tests := map[string]struct {
 		before, after edit
@@ -54,7 +57,6 @@ func TestUpdates(t *testing.T) {
 		"a point is queued":                        {initially(""), func(e *v1beta1.Experiment) { initially("a")(e); initially("b")(e) }, nil},
 		"a queued point is taken away":             {initially("a"), func(e *v1beta1.Experiment) { e.Spec.InitialTrials = nil }, nil},
 		"an initial point is added":                {none, initially(""), []string{"spec.initialTrials: Forbidden: cannot be changed, except for those with an id"}},
-		"a point is queued for a service":          {served, func(e *v1beta1.Experiment) { served(e); initially("a")(e) }, []string{"spec.algorithm.algorithmName", "spec.initialTrials: Forbidden: the algorithm elsewhere is a service"}},
 		"two queued points have one id":            {initially("a"), initially("a"), []string{"spec.initialTrials[1].id: Duplicate value"}},
 		"a queued point is outside of the space": {none, func(e *v1beta1.Experiment) {
 			initially("a")(e)
@@ -240,6 +242,37 @@ func TestAQueuedPointLeavesTheSpecTheSame(t *testing.T) {
 		there.Spec.InitialTrials = append(there.Spec.InitialTrials, v1beta1.InitialTrial{ID: id})
 		if same, err := webhook.SameSpec(here, there); err != nil || same != want {
 			t.Errorf("a point with the id %q: %v, %v; want %v", id, same, err, want)
+		}
+	}
+}
+
+// A service proposes all trials itself, and would never try a point that is queued.
+func TestNoPointsForAService(t *testing.T) {
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "katib-config"},
+		Data:       map[string]string{"katib-config.yaml": "runtime: {suggestions: [{algorithmName: elsewhere, image: i}]}"},
+	}
+	old := example(t, "random")
+	old.Spec.Algorithm.AlgorithmName = "elsewhere"
+	rules, err := webhook.Rules{Reader: fake.NewClientBuilder().WithObjects(config).Build()}.For(t.Context(), old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := old.DeepCopy()
+	with.Spec.InitialTrials = []v1beta1.InitialTrial{{ID: "a", ParameterAssignments: []v1beta1.ParameterAssignment{{Name: "lr", Value: "0.02"}}}}
+	for name, c := range map[string]struct {
+		exp, old *v1beta1.Experiment
+		refused  bool
+	}{
+		"a new experiment with points": {with, nil, true},
+		"a point is queued":            {with, old, true},
+		"one that has them already":    {with, with, false},
+		"none":                         {old, nil, false},
+	} {
+		_, errs := rules.Validate(c.exp, c.old)
+		refused := slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == "spec.initialTrials" && strings.Contains(e.Detail, "elsewhere is a service") })
+		if refused != c.refused {
+			t.Errorf("%s: %v", name, errs)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 	errs = append(errs, validateSpace(s)...)
 	errs = append(errs, validateStopping(s)...)
 	errs = append(errs, r.validateAlgorithm(s)...)
-	if study.ProposedByService(s) && (old == nil || len(s.InitialTrials) > len(old.Spec.InitialTrials)) && len(s.InitialTrials) > 0 {
+	if study.ProposedByService(s) && r.outside != "" && (old == nil || len(s.InitialTrials) > len(old.Spec.InitialTrials)) && len(s.InitialTrials) > 0 {
 		errs = append(errs, field.Forbidden(specPath().Child("initialTrials"), fmt.Sprintf("the algorithm %s is a service, which proposes all trials itself: leave them out, or use an algorithm of Vernier's", s.Algorithm.AlgorithmName)))
 	}
 	if e := study.CheckRepeats(s); e != nil {

@@ -78,6 +78,8 @@ func (s *service) end(ctx context.Context, t *v1beta1.Trial, l v1beta1.Lease, r 
 	switch {
 	case r.GetSucceeded() != nil:
 		t.MarkSucceeded("Trial has succeeded", now)
+	case r.GetPruned() != nil && t.Annotations[v1beta1.AnnotationStop] != "":
+		t.MarkKilled("Trial was stopped: "+t.Annotations[v1beta1.AnnotationStop], now)
 	case r.GetPruned() != nil:
 		why := cmp.Or(t.Annotations[v1beta1.AnnotationStopEarly], "its worker says so")
 		t.MarkEarlyStopped("Trial was stopped early: "+why, now)

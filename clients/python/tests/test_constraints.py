@@ -1,8 +1,11 @@
+import concurrent.futures
 import math
+import subprocess
 
 import pytest
 
 from vernier_hpo import Client, Study, VernierError, tune, uniform
+from vernier_hpo._binary import find
 from vernier_hpo.bounds import Bound, split
 
 SPACE = {"x": uniform(0, 1), "y": uniform(0, 1)}
@@ -82,6 +85,23 @@ def test_a_bounded_metric_is_of_the_step_that_is_best():
         assert study.best.values == {"loss": 1, "size": 10}
 
 
+def reports(trial, *points):
+    for step, values in points:
+        trial.report(step=step, **values)
+
+
+@pytest.mark.parametrize("points", [
+    [(0, {"loss": 1}), (0, {"size": 10}), (1, {"loss": 2}), (1, {"size": 90})],
+    [(0, {"loss": 1, "size": 10}), (1, {"loss": math.nan, "size": 500})],
+    [(0, {"size": 10}), (1, {"loss": 1}), (2, {"size": 90, "loss": 3})],
+])
+def test_later_values_of_a_bounded_metric_do_not_count(points):
+    with Study(SPACE, minimize="loss", constraints=["size <= 50"]) as study:
+        with study.ask() as trial:
+            reports(trial, *points)
+        assert study.best.values == {"loss": 1, "size": 10}
+
+
 def test_a_study_of_a_file_goes_on_with_another_bound(tmp_path):
     file = str(tmp_path / "study.jsonl")
     for bound, best in (("size <= 50", 0), ("size <= 5", None)):
@@ -89,6 +109,27 @@ def test_a_study_of_a_file_goes_on_with_another_bound(tmp_path):
             for trial in study:
                 trial.succeed(loss=1, size=10)
             assert (study.best and study.best.number) == best
+
+
+def test_workers_of_a_served_study_ask_for_more_trials_at_once(client, name):
+    def search(trials):
+        return tune(loss, SPACE, minimize="loss", trials=trials, client=client, name=name, algorithm="random")
+
+    search(3)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for tuned in pool.map(search, [8] * 4):
+            assert len(tuned.trials) == 8
+
+
+def test_what_is_returned_counts_beside_what_was_reported(client, name):
+    def reporting(x, y, trial):
+        trial.report(step=0, loss=3, seconds=5)
+        return {"loss": x, "seconds": 7.5}
+
+    tune(reporting, SPACE, minimize="loss", trials=1, client=client, name=name)
+    curve = subprocess.run([find(), "curve", f"{name}/0", "seconds", "--points", "0", "-o", "csv"], stdout=subprocess.PIPE,
+                           check=True, text=True).stdout
+    assert "7.5" in curve
 
 
 def test_a_served_study_goes_on_with_more_trials(client, name):

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -108,7 +109,7 @@ func (i Interface) Check(p v1beta1.ParameterSpec) error {
 	case f.Kind == "int" && i.Source != FromHydra && p.ParameterType == v1beta1.ParameterTypeDouble:
 		return fmt.Errorf("-p %s: %s takes whole numbers: write int(%s,%s) or logint", p.Name, f.Option, p.FeasibleSpace.Min, p.FeasibleSpace.Max)
 	}
-	if len(f.Choices) > 0 && len(p.FeasibleSpace.List) == 0 {
+	if len(f.Choices) > 0 && len(p.FeasibleSpace.List) == 0 && !within(p, f.Choices) {
 		return fmt.Errorf("-p %s: %s takes %s: write choice(%s)", p.Name, f.Option, strings.Join(f.Choices, ", "), strings.Join(f.Choices, ","))
 	}
 	for _, v := range p.FeasibleSpace.List {
@@ -127,6 +128,25 @@ func (i Interface) Check(p v1beta1.ParameterSpec) error {
 		}
 	}
 	return nil
+}
+
+// within says whether all values of a range are among the choices.
+func within(p v1beta1.ParameterSpec, choices []string) bool {
+	low, err1 := strconv.Atoi(p.FeasibleSpace.Min)
+	high, err2 := strconv.Atoi(p.FeasibleSpace.Max)
+	if p.ParameterType != v1beta1.ParameterTypeInt || errors.Join(err1, err2) != nil {
+		return false
+	}
+	step, err := strconv.Atoi(p.FeasibleSpace.Step)
+	if err != nil || step < 1 {
+		step = 1
+	}
+	for v := low; v <= high; v += step {
+		if !slices.Contains(choices, strconv.Itoa(v)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Missing lists the flags that the program needs and that neither the parameters nor

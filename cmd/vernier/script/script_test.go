@@ -249,6 +249,7 @@ func TestCheckAgainstFlags(t *testing.T) {
 	found := Interface{Source: "argparse", Flags: []Flag{
 		{Option: "--batch-size", Kind: "int"}, {Option: "--lr", Kind: "float"}, {Option: "--opt", Choices: []string{"sgd"}}, {Option: "--fast", Kind: "bool"},
 		{Option: "--width", Kind: "int", Choices: []string{"8", "16"}},
+		{Option: "--depth", Kind: "int", Choices: []string{"1", "2", "3"}},
 	}}
 	tests := map[string]string{
 		"batch_size=int(1,4)": "", "lr=log(0.1,1)": "", "opt=choice(sgd)": "",
@@ -260,6 +261,7 @@ func TestCheckAgainstFlags(t *testing.T) {
 		"batch-size=choice(8,16)": "", "batch-size=choice(a,b)": "takes whole numbers", "batch-size=choice(0.5,1)": "takes whole numbers",
 		"lr=choice(0.1,1)": "", "lr=choice(low,high)": "takes numbers",
 		"width=choice(8,16)": "", "width=int(8,16)": "write choice(8,16)",
+		"depth=int(1,3)": "", "depth=int(1,4)": "write choice(1,2,3)",
 	}
 	for text, want := range tests {
 		p, err := ParseParameter(text)

@@ -41,6 +41,8 @@ class Study(Searching):
         self._results: Dict[int, Result] = {}
         self._asked: Dict[int, Dict[str, Any]] = {}    # as the engine gave them
         self._curves: Dict[int, List[Tuple[int, float]]] = {}
+        self._bests: Dict[int, Tuple[float, int]] = {}    # of the first objective, and its step
+        self._measured_at: Dict[int, Dict[str, Dict[int, float]]] = {}    # bounded metrics by step
         self._owners: Dict[int, int] = {}    # the threads that run trials
         self._waiting: List[int] = []        # trials without a worker
         self._engine = Engine({
@@ -106,14 +108,15 @@ class Study(Searching):
 
     def _hand_out(self, number: int) -> Trial:
         result, asked = self._results[number], self._asked[number]
-        result.state, self._curves[number] = "running", []
+        result.state, self._curves[number], self._measured_at[number] = "running", [], {}
+        self._bests.pop(number, None)
         self._owners[number] = threading.get_ident()
         return Trial(self, number, dict(result.params), resource=asked.get("resource", 0), why=result.why,
                      seed=asked.get("seed"))
 
     def _report(self, trial: Trial, step: int, values: Mapping[str, float]) -> Optional[str]:
         with self._changed:
-            self._keep(trial.number, values)
+            self._keep(trial.number, step, values)
             first = self.objectives[0]
             if first not in values:
                 return None
@@ -153,20 +156,23 @@ class Study(Searching):
             return {}
         return {"constraints": [values.get(b.metric, math.nan) for b in self.bounds]}
 
-    def _keep(self, number: int, values: Mapping[str, float]) -> None:
-        # As in an Experiment: of an objective the best counts, of a bounded metric the one that came with the best
-        # of the first objective, of others the newest.
+    def _keep(self, number: int, step: int, values: Mapping[str, float]) -> None:
+        # As in an Experiment: of an objective the best counts, of a bounded metric the one at the step that is best
+        # for the first objective, of others the newest.
         kept, goals = self._results[number].values, dict(self.directions)
-        first, direction = self.directions[0]
-        worse = first in values and first in kept and (
-            values[first] >= kept[first] if direction == "minimize" else values[first] <= kept[first])
-        if worse:
-            bounded = {b.metric for b in self.bounds} & kept.keys() - goals.keys()
-            values = {n: v for n, v in values.items() if n not in bounded}
         for name, value in values.items():
-            pick = {"minimize": min, "maximize": max}.get(goals.get(name, ""))
-            numbers = value == value and kept.get(name, value) == kept.get(name, value)  # NaN equals nothing
-            kept[name] = pick(kept.get(name, value), value) if pick and numbers else value
+            kept[name] = _better(goals.get(name), kept[name], value) if name in kept else value
+        first, direction = self.directions[0]
+        if first in values and (number not in self._bests
+                                or _better(direction, self._bests[number][0], values[first]) != self._bests[number][0]):
+            self._bests[number] = values[first], step
+        for b in self.bounds:
+            if b.metric not in goals and b.metric in values:
+                self._measured_at[number].setdefault(b.metric, {})[step] = values[b.metric]
+        if number in self._bests:
+            for name, measured in self._measured_at[number].items():
+                until = [s for s in measured if s <= self._bests[number][1]]
+                kept[name] = measured[max(until) if until else min(measured)]
 
     def _open(self, file: str) -> None:
         """Read what an earlier study left in the file, and go on with it."""
@@ -205,3 +211,11 @@ class Study(Searching):
             self._file.write(json.dumps(record).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
+
+
+def _better(direction: Optional[str], kept: float, value: float) -> float:
+    if direction is None or kept != kept:  # NaN equals nothing
+        return value
+    if value != value:
+        return kept
+    return min(kept, value) if direction == "minimize" else max(kept, value)

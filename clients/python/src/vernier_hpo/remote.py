@@ -58,7 +58,7 @@ class Client:
               constraints: Sequence[str] = (), initial: Sequence[Mapping[str, Any]] = (),
               worker: Optional[str] = None, **spec: Any) -> "RemoteStudy":
         """The experiment of this name. With a space it is created, unless there is the same one already, which
-        goes on if trials is more than it was for; stopper, constraints and initial are as in Study, spec are further
+        goes on if trials is more than it was for (with as many at a time as parallel says, if that is more); stopper, constraints and initial are as in Study, spec are further
         fields of its spec, such as maxFailedTrialCount."""
         if stopper is not None and "earlyStopping" in spec:
             raise TypeError("stopper and earlyStopping both name a rule: leave one out")
@@ -88,21 +88,32 @@ class Client:
                 self.call("CreateExperiment", experiment={"name": path, "spec": same})
             except VernierError:
                 raise e from None  # it differs in more
-        has = there["spec"].get("maxTrialCount")
-        if has is None or spec.get("maxTrialCount", 0) <= has:
-            return there
-        return self._grow(path, there, spec["maxTrialCount"])
+        return self._grow(path, there, spec)
 
-    def _grow(self, path: str, there: Dict[str, Any], trials: int) -> Dict[str, Any]:
-        """Allow more trials, and wait until the experiment has seen it."""
-        grown = self.call("UpdateExperiment", updateMask="spec.maxTrialCount", experiment={
-            "name": path, "etag": there.get("etag", ""), "spec": {"maxTrialCount": trials}})
+    def _grow(self, path: str, there: Dict[str, Any], spec: Mapping[str, Any]) -> Dict[str, Any]:
+        """Allow more trials if the spec asks for more, and wait until the experiment has seen it."""
+        trials = spec.get("maxTrialCount", 0)
+        for _ in range(20):  # another program may do the same
+            has = there["spec"]
+            if has.get("maxTrialCount", trials) >= trials:
+                break
+            more = {"maxTrialCount": trials,
+                    "parallelTrialCount": max(spec["parallelTrialCount"], has.get("parallelTrialCount", 0))}
+            try:
+                there = self.call("UpdateExperiment", updateMask="spec.maxTrialCount,spec.parallelTrialCount", experiment={
+                    "name": path, "etag": there.get("etag", ""), "spec": more})
+            except VernierError as e:
+                if e.reason != "CONFLICT":
+                    raise
+                time.sleep(random.uniform(0, 0.2))
+                there = self.call("GetExperiment", name=path)
+        room = there["spec"].get("maxTrialCount", 0)
         for _ in range(60):
-            if grown.get("state") != "SUCCEEDED":
+            if there.get("state") != "SUCCEEDED" or there.get("trials", 0) >= room:
                 break
             time.sleep(0.5)
-            grown = self.call("GetExperiment", name=path)
-        return grown
+            there = self.call("GetExperiment", name=path)
+        return there
 
     def call(self, method: str, **message: Any) -> Dict[str, Any]:
         """Call a method of vernier.v1.ExperimentService with a message as JSON. What fails in passing is repeated."""
@@ -193,7 +204,8 @@ class RemoteStudy(Searching):
                                    "pass it to succeed", "NOT_MEASURED")
             others = {m: v for m, v in values.items() if m not in self._metrics}
             if others:  # the experiment keeps them with the trial's curves
-                self._report(trial, max(trial._step, 0), others)
+                at = trial._step + 1 if _leased(trial).reported & others.keys() else max(trial._step, 0)
+                self._report(trial, at, others)  # the first point of a step counts
             values = {m: v for m, v in values.items() if m in self._metrics}
         _leased(trial).let_go()
         message: Dict[str, Any] = {"name": trial.name, "attempt": trial.attempt}

@@ -30,7 +30,8 @@ class Tuned:
 
     def __repr__(self) -> str:
         if self.best is None:
-            return f"Tuned({len(self.trials)} trials, none of which succeeded within the bounds)"
+            return f"Tuned({len(self.trials)} trials, none of which is the best: " \
+                   "none succeeded with a number, within the bounds if there are any)"
         found = ", ".join(f"{m}={self.best.values[m]:.6g}" for m in self._values)
         return f"Tuned({len(self.trials)} trials, best {self.best.number}: {found} with {self.best.params})"
 
