@@ -270,7 +270,9 @@ func TestNoPointsForAService(t *testing.T) {
 		"none":                         {old, nil, false},
 	} {
 		_, errs := rules.Validate(c.exp, c.old)
-		refused := slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == "spec.initialTrials" && strings.Contains(e.Detail, "elsewhere is a service") })
+		refused := slices.ContainsFunc(errs, func(e *field.Error) bool {
+			return e.Field == "spec.initialTrials" && strings.Contains(e.Detail, "elsewhere is a service")
+		})
 		if refused != c.refused {
 			t.Errorf("%s: %v", name, errs)
 		}

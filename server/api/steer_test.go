@@ -102,6 +102,13 @@ func TestStoppingAndDeleting(t *testing.T) {
 	if err != nil || noted.GetNotes() != "odd" || !cmp.Equal(noted.GetTags(), []string{"look"}) {
 		t.Errorf("%v, %v", noted, err)
 	}
+	pruned := &vernierv1.CompleteTrialRequest{Name: name, Attempt: 1, Outcome: &vernierv1.CompleteTrialRequest_Pruned_{Pruned: &vernierv1.CompleteTrialRequest_Pruned{}}}
+	if _, err := s.CompleteTrial(t.Context(), pruned); err != nil { // as a worker answers STOP
+		t.Fatal(err)
+	}
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(trial), got); err != nil || got.State() != v1beta1.TrialKilled || !strings.Contains(got.LastCondition().Message, "too slow") {
+		t.Errorf("a stopped trial is %s: %v, %v", got.State(), got.Status.Conditions, err)
+	}
 	if _, err := s.GetTrial(t.Context(), &vernierv1.GetTrialRequest{Name: "namespaces/ml/experiments/other/trials/exp-0000"}); connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("a trial of another experiment: %v", err)
 	}
