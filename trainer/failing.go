@@ -22,7 +22,7 @@ func Failing(pods []corev1.Pod, primaryContainer string, now time.Time) Wait {
 		owner := metav1.GetControllerOf(&pod)
 		switch {
 		case slices.ContainsFunc(pod.Status.Conditions, disrupted):
-		case pod.Status.Phase != corev1.PodFailed || owner == nil || owner.Kind != "Job":
+		case pod.Status.Phase != corev1.PodFailed || owner == nil || owner.Kind != "Job" || owner.APIVersion != "batch/v1":
 			return Wait{}
 		default:
 			failed = append(failed, pod)

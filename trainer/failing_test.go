@@ -25,6 +25,8 @@ func TestFailing(t *testing.T) {
 	drained.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
 	ofWorkflow := ofJob("d", corev1.PodFailed, 1, time.Minute)
 	ofWorkflow.OwnerReferences[0].Kind = "Workflow"
+	ofVolcano := *ofWorkflow.DeepCopy()
+	ofVolcano.OwnerReferences[0] = metav1.OwnerReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "exp-0001", Controller: ptr.To(true)}
 	silent := ofJob("e", corev1.PodFailed, 0, time.Minute)
 	const again = ". The Job makes another after a pause that grows, as often as its backoffLimit allows (6 times unless it is set): set backoffLimit: 0 in the spec of the Job to let the trial fail at once"
 	wait := func(why string, ago time.Duration) trainer.Wait {
@@ -44,6 +46,7 @@ func TestFailing(t *testing.T) {
 		"another pod of the job has done its part":               {[]corev1.Pod{first, ofJob("x", corev1.PodSucceeded, 0, time.Minute)}, trainer.Wait{}},
 		"the Job may not have noticed yet that this was the end": {[]corev1.Pod{ofJob("x", corev1.PodFailed, 1, 2*time.Second)}, trainer.Wait{}},
 		"other kinds have other limits":                          {[]corev1.Pod{ofWorkflow}, trainer.Wait{}},
+		"also a Job of Volcano":                                  {[]corev1.Pod{ofVolcano}, trainer.Wait{}},
 		"a pod that shows no reason":                             {[]corev1.Pod{silent}, wait("1 of its pods failed and none runs: pod e failed", time.Minute)},
 	}
 	for name, tc := range tests {

@@ -144,11 +144,12 @@ func (o importOptions) ensure(ctx context.Context, c *client.Client, parent stri
 	return nil
 }
 
-// grow raises the limit of an experiment that was made by an import of fewer trials, and
-// waits until it goes on.
+// grow raises the limit of an experiment that an import of fewer trials has filled, and
+// waits until it goes on. An experiment with jobs takes no trials, and is left alone.
 func (o importOptions) grow(ctx context.Context, c *client.Client, there *vernierv1.Experiment, trials int) error {
 	limit, limited := there.GetSpec().GetFields()["maxTrialCount"]
-	if !limited || int(limit.GetNumberValue()) >= trials {
+	_, jobs := there.GetSpec().GetFields()["trialTemplate"]
+	if jobs || !limited || int(limit.GetNumberValue()) >= trials || int(limit.GetNumberValue()) != int(there.GetTrials()) {
 		return nil
 	}
 	room := &structpb.Struct{Fields: map[string]*structpb.Value{"maxTrialCount": structpb.NewNumberValue(float64(trials))}}

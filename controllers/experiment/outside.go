@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -206,6 +207,8 @@ func (c *Controller) handNew(ctx context.Context, exp *v1beta1.Experiment, s *ke
 		return false, nil
 	case err != nil:
 		return false, err
+	case len(proposals) == 0 && !slices.ContainsFunc(trials, func(t *v1beta1.Trial) bool { return !t.IsCompleted() }):
+		h.Shortage = Shortage{ReasonMore, "the algorithm has no more yet: ask again", servicePause}
 	case len(proposals) < a.add:
 		h.Shortage = Shortage{Reason: ReasonResults, Why: "the algorithm waits for results of trials that run"}
 	}

@@ -11,8 +11,9 @@ const (
 	// mostSmoothed bounds the results that a surface is made of, which are taken
 	// evenly over the study.
 	mostSmoothed = 2000
-	// farthest is how many bandwidths the nearest result may be away.
-	farthest = 1
+	// farthest is how many bandwidths the nearest result may be away, and between the
+	// values of a parameter that has few, farthestOfFew.
+	farthest, farthestOfFew = 1, 2
 )
 
 // Axis is where a surface is known along one parameter: at values of a numerical one,
@@ -60,6 +61,12 @@ func Contour(s suggest.Study, objective int, x, y string, points int) (Surface, 
 	}
 	bandwidth := math.Pow(float64(max(1, len(samples))), -1.0/6) / math.Sqrt(12)
 	out := Surface{X: axes[0].Axis, Y: axes[1].Axis}
+	reach := float64(farthest)
+	for _, name := range []string{out.X.Name, out.Y.Name} {
+		if i, ok := s.Space.Index(name); ok && s.Space.At(i).Kind() != suggest.Double {
+			reach = farthestOfFew
+		}
+	}
 	for j := range out.Y.Len() {
 		for i := range out.X.Len() {
 			sum, weights, nearest := 0.0, 0.0, math.Inf(1)
@@ -68,7 +75,7 @@ func Contour(s suggest.Study, objective int, x, y string, points int) (Surface, 
 				w := math.Exp(-d * d / 2)
 				sum, weights, nearest = sum+w*p.value, weights+w, math.Min(nearest, d)
 			}
-			if nearest > farthest {
+			if nearest > reach {
 				sum = math.NaN()
 			}
 			out.Z = append(out.Z, sum/weights)

@@ -30,6 +30,8 @@ describe("scales", () => {
     expect(robust([...values, 1e9])).toEqual([0.5, 0.599]);
     expect(robust([...values, 0.9])![1]).toBe(0.9);
     expect(robust([NaN, Infinity])).toBeNull();
+    expect(robust([0.1, 0.1, 0.1, 0.9], "high")).toEqual([0.1, 0.9]); // the first trial that learns
+    expect(robust([0.1, 0.1, 0.1, 0.9])).toEqual([0.1, 0.1]);
     for (const n of [3, 7, 9, 10, 20]) expect(robust([...values.slice(0, n), 1e6])![1]).toBe(values[n - 1]); // a first value of a short curve
     for (const few of [[0.1, 0.69, 0.69, 0.69, 0.69], [1, 2, 2.1, 8], [1e6, 2]]) expect(robust(few)).toEqual(extent(few));
     expect([beyond([1, 2, 3, NaN], [1, 2]), beyond([1, 2], [1, 2])]).toEqual(["1 beyond the scale", null]);

@@ -93,6 +93,7 @@ def reports(trial, *points):
 @pytest.mark.parametrize("points", [
     [(0, {"loss": 1}), (0, {"size": 10}), (1, {"loss": 2}), (1, {"size": 90})],
     [(0, {"loss": 1, "size": 10}), (1, {"loss": math.nan, "size": 500})],
+    [(0, {"loss": 1, "size": 10}), (0, {"loss": 2, "size": 500})],
     [(0, {"size": 10}), (1, {"loss": 1}), (2, {"size": 90, "loss": 3})],
 ])
 def test_later_values_of_a_bounded_metric_do_not_count(points):

@@ -61,6 +61,8 @@ export interface Objective {
   goal?: number;
 }
 
+export const goodEnd = (o: Objective) => (o.maximize ? "high" : "low");
+
 /** What a metric must not leave: a result that does is never the best. */
 export interface Bound {
   metric: string;

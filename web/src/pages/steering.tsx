@@ -12,7 +12,7 @@ import { Share } from "../ui/share";
 import { complain, Dialog, Icon, Menu, say } from "../ui/ui";
 
 const whole = { type: "number", min: 1 } as const, time = { type: "text", placeholder: "no limit", pattern: "([0-9.]+(h|m|s))+", title: "Such as 1h30m" } as const;
-// What vernier edit changes. A limit that is emptied is taken away.
+// What vernier edit changes. A limit that is emptied is taken away; one without a placeholder cannot be.
 const budgets = [
   ["parallelTrialCount", "Trials at once", "At most so many run together.", whole],
   ["maxTrialCount", "Trials in all", "The experiment ends after so many.", whole],

@@ -74,7 +74,7 @@ export function Curves({ view, place, only, height, id = "curves", more = [], ma
     const all = series.value ?? [], ys: number[] = [];
     for (const s of all) for (const v of s.value) ys.push(v);
     const xs = extent(all.flatMap((s) => [s.x[0], s.x.at(-1)!])) ?? [0, 1], whole = extent(ys) ?? [0, 1];
-    const log = logY.value && whole[0] > 0, y = log ? whole : (robust(ys) ?? whole); // a logarithm has room for all
+    const log = logY.value && whole[0] > 0, y = log ? whole : ((ys.length < 8 ? whole : robust(ys)) ?? whole); // a logarithm has room for all
     if (machine) {
       const percent = metric.value.endsWith("_percent");
       return {

@@ -1,5 +1,5 @@
 import { useComputed } from "@preact/signals";
-import { boundText, formatValue, isResult } from "../data/trials";
+import { boundText, formatValue, goodEnd, isResult } from "../data/trials";
 import type { View } from "../data/view";
 import { padded, robust, scale } from "../plot/scale";
 import { PointPlot, type Points } from "./points";
@@ -20,7 +20,7 @@ export function History({ view, height }: { view: View; height?: number }) {
       const last = best.at(-1)?.[1];
       if (last === undefined || (o.maximize ? y[k] > last : y[k] < last)) best.push([x[k], y[k]]);
     });
-    const domain = padded(robust(table.sound(o.metric)) ?? [0, 1]), end = Math.max(1, table.count - 1);
+    const domain = padded(robust(table.sound(o.metric), goodEnd(o)) ?? [0, 1]), end = Math.max(1, table.count - 1);
     return {
       rows, x, y,
       color: (k, t) => (side[rows[k]] < 0 ? t.faint : t.states[table.state[rows[k]]]),

@@ -3,7 +3,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { query, setQuery } from "../router";
-import { boundText, formatValue, isResult, STATES } from "../data/trials";
+import { boundText, formatValue, goodEnd, isResult, STATES } from "../data/trials";
 import { numbers, type View } from "../data/view";
 import { Plot } from "../plot/plot";
 import { padded, robust, scale, type Scale } from "../plot/scale";
@@ -44,7 +44,8 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
     return chosen.value.map((key) => {
       const name = key.slice(key.indexOf(".") + 1), at = numbers(table, key)!;
       if (key.startsWith("params.")) return { key, name, at, scale: paramScale(view, name) };
-      return { key, name, at, scale: scale(padded(robust(table.sound(name)) ?? [0, 1], false, 0.02)) };
+      const o = table.objectives.find((o) => o.metric === name);
+      return { key, name, at, scale: scale(padded(robust(table.sound(name), o && goodEnd(o)) ?? [0, 1], false, 0.02)) };
     });
   });
   const x = (k: number, size: Size, n = axes.value.length) => side + (n > 1 ? (k * (size.width - 2 * side)) / (n - 1) : (size.width - 2 * side) / 2);
@@ -256,7 +257,7 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
     <Plot wide id="parallel" title="Parallel coordinates" height={height} draw={draw} overlay={overlay} pointer={pointer}
       label={() => `${view.shown.value} of ${table.count} trials over ${axes.value.length} axes: ${axes.value.map((a) => a.name).join(", ")}.`}
       note={() => view.noted(view.shown.value > mostLines ? `${mostLines.toLocaleString("en")} of ${view.shown.value.toLocaleString("en")} lines, all of the best; drag along an axis to filter` : `drag along an axis to filter${table.bounds.length ? `; grey: break ${table.bounds.map(boundText).join(" or ")}` : ""}`, "are grey")}
-      empty={() => (table.revision.value, table.count === 0 ? "No trial yet." : rank.value.every((v) => Number.isNaN(v)) ? "No trial has a result." : null)}
+      empty={() => (table.revision.value, table.count === 0 ? "No trial yet." : !table.bounds.length && rank.value.every((v) => Number.isNaN(v)) ? "No trial has a result." : null)}
       controls={<Menu label="Axes" icon="columns" keep items={all.value.map((key) => ({
         text: key.slice(key.indexOf(".") + 1),
         checked: chosen.value.includes(key),

@@ -2,7 +2,7 @@ import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { isSound } from "../data/trials";
+import { goodEnd, isSound } from "../data/trials";
 import type { View } from "../data/view";
 import { padded, robust, scale } from "../plot/scale";
 import { goodness } from "../plot/theme";
@@ -21,7 +21,7 @@ export function Slice({ view, name, controls }: { view: View; name: string; cont
     const y = rows.map((r) => v![r]), most = Math.max(1, table.count - 1);
     return {
       rows, x: rows.map((r) => p![r]), y,
-      axes: { x: chosen.value ? paramScale(view, chosen.value) : scale([0, 1]), y: scale(padded(robust(y) ?? [0, 1])), xLabel: chosen.value, yLabel: o.metric },
+      axes: { x: chosen.value ? paramScale(view, chosen.value) : scale([0, 1]), y: scale(padded(robust(y, goodEnd(o)) ?? [0, 1])), xLabel: chosen.value, yLabel: o.metric },
       // The later a trial, the stronger: what the algorithm went to.
       color: (k, t) => goodness(1 - table.number[rows[k]] / most, t),
       empty: rows.length ? null : "No trial has a result.",
@@ -47,7 +47,7 @@ export function Rank({ view, x, y, controls }: { view: View; x: string; y: strin
       rows, x: rows.map((i) => px![i]), y: rows.map((i) => py![i]),
       axes: { x: a ? paramScale(view, a) : scale([0, 1]), y: b ? paramScale(view, b) : scale([0, 1]), xLabel: a, yLabel: b },
       color: (k, t) => goodness(r[rows[k]], t),
-      empty: rows.length ? null : "No trial has a result.",
+      empty: rows.length ? null : table.bounds.length ? "No result is within the bounds yet." : "No trial has a result.",
       note: view.noted(rows.length ? `strong: good trials${table.bounds.length ? ", within the bounds" : ""}` : null),
     };
   });

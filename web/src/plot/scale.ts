@@ -108,16 +108,16 @@ export function padded([a, b]: [number, number], log = false, by = 0.04): [numbe
 /**
  * The extent of values without the far outliers that would flatten all others: of
  * diverged trials, for example. Far is five times the middle 80 % beyond it; of fewer
- * than 8 values at least five times the middle one, too.
+ * than 8 values at least five times the middle one, too. The end that is good is never cut.
  */
-export function robust(values: number[]): [number, number] | null {
+export function robust(values: number[], good: "low" | "high" | "" = ""): [number, number] | null {
   const v = values.filter(Number.isFinite).sort((a, b) => a - b), last = v.length - 1;
   if (last < 3) return extent(v);
   const low = v[Math.ceil(last * 0.1)], high = v[Math.floor(last * 0.9)];
   const reach = Math.max(high - low || Math.abs(high) || 1, last < 7 ? Math.abs(v[last >> 1]) : 0) * 5;
   let i = 0, j = last;
-  while (v[i] < low - reach) i++;
-  while (v[j] > high + reach) j--;
+  while (good !== "low" && v[i] < low - reach) i++;
+  while (good !== "high" && v[j] > high + reach) j--;
   return [v[i], v[j]];
 }
 

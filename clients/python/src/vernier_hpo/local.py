@@ -41,7 +41,7 @@ class Study(Searching):
         self._results: Dict[int, Result] = {}
         self._asked: Dict[int, Dict[str, Any]] = {}    # as the engine gave them
         self._curves: Dict[int, List[Tuple[int, float]]] = {}
-        self._bests: Dict[int, Tuple[float, int]] = {}    # of the first objective, and its step
+        self._bests: Dict[int, Tuple[int, float]] = {}    # the step that is best for the first objective
         self._measured_at: Dict[int, Dict[str, Dict[int, float]]] = {}    # bounded metrics by step
         self._owners: Dict[int, int] = {}    # the threads that run trials
         self._waiting: List[int] = []        # trials without a worker
@@ -147,7 +147,7 @@ class Study(Searching):
                 self._engine.call(tell=[{**told, **self._bounded(outcome, final)}])
                 result.state, result.values, result.why = outcome, final, reason or result.why
                 self._write(tell=told, state=outcome, values=final, why=result.why)
-            del self._owners[number]
+            del self._owners[number], self._measured_at[number]
             self._changed.notify_all()
 
     def _bounded(self, outcome: str, values: Mapping[str, float]) -> Dict[str, Any]:
@@ -160,19 +160,25 @@ class Study(Searching):
         # As in an Experiment: of an objective the best counts, of a bounded metric the one at the step that is best
         # for the first objective, of others the newest.
         kept, goals = self._results[number].values, dict(self.directions)
+        bounded = {b.metric for b in self.bounds} - goals.keys()
         for name, value in values.items():
-            kept[name] = _better(goals.get(name), kept[name], value) if name in kept else value
+            if name not in bounded:
+                kept[name] = _better(goals.get(name), kept[name], value) if name in kept else value
         first, direction = self.directions[0]
-        if first in values and (number not in self._bests
-                                or _better(direction, self._bests[number][0], values[first]) != self._bests[number][0]):
-            self._bests[number] = values[first], step
-        for b in self.bounds:
-            if b.metric not in goals and b.metric in values:
-                self._measured_at[number].setdefault(b.metric, {})[step] = values[b.metric]
-        if number in self._bests:
-            for name, measured in self._measured_at[number].items():
-                until = [s for s in measured if s <= self._bests[number][1]]
-                kept[name] = measured[max(until) if until else min(measured)]
+        until, best = self._bests.get(number, (None, None))
+        if first in values and (best is None or _better(direction, best, values[first]) != best):
+            until = step
+            self._bests[number] = step, values[first]
+        for name in bounded:
+            measured = self._measured_at[number].setdefault(name, {})
+            if name in values:
+                measured.setdefault(step, values[name])  # the first point of a step counts
+            if not measured or until is not None and step > until and name in kept:
+                continue
+            at = [s for s in measured if until is None or s <= until]
+            kept[name] = measured[max(at) if at else min(measured)]
+            if at:  # earlier ones do not count any more
+                self._measured_at[number][name] = {s: v for s, v in measured.items() if s >= max(at)}
 
     def _open(self, file: str) -> None:
         """Read what an earlier study left in the file, and go on with it."""

@@ -92,7 +92,7 @@ class Client:
 
     def _grow(self, path: str, there: Dict[str, Any], spec: Mapping[str, Any]) -> Dict[str, Any]:
         """Allow more trials if the spec asks for more, and wait until the experiment has seen it."""
-        trials = spec.get("maxTrialCount", 0)
+        trials, grown = spec.get("maxTrialCount", 0), False
         for _ in range(20):  # another program may do the same
             has = there["spec"]
             if has.get("maxTrialCount", trials) >= trials:
@@ -102,13 +102,14 @@ class Client:
             try:
                 there = self.call("UpdateExperiment", updateMask="spec.maxTrialCount,spec.parallelTrialCount", experiment={
                     "name": path, "etag": there.get("etag", ""), "spec": more})
+                grown = True
             except VernierError as e:
                 if e.reason != "CONFLICT":
                     raise
                 time.sleep(random.uniform(0, 0.2))
                 there = self.call("GetExperiment", name=path)
         room = there["spec"].get("maxTrialCount", 0)
-        for _ in range(60):
+        for _ in range(60 if grown else 4):  # another program may have asked for them just now
             if there.get("state") != "SUCCEEDED" or there.get("trials", 0) >= room:
                 break
             time.sleep(0.5)
