@@ -17,7 +17,7 @@ temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
 
 # These are commands of docs/install.md; tests run them too.
-helm_with() { echo "'$bin/helm' $1 vernier '$2/charts/vernier' --namespace vernier-system --set 'image.registry=$registry,image.tag=$3'"; }
+helm_with() { echo "'$bin/helm' $1 vernier '$2/charts/vernier' --namespace vernier-system --set-string 'image.registry=$registry,image.tag=$3'"; }
 install="$(helm_with 'upgrade --install --create-namespace --wait --timeout 3m' "$root" "$version") >/dev/null &&
 	'$here/node.sh' kubectl label namespace vernier-system --overwrite pod-security.kubernetes.io/enforce=restricted >/dev/null"
 uninstall="'$bin/helm' uninstall vernier --namespace vernier-system --ignore-not-found --wait"
