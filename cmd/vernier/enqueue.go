@@ -64,7 +64,7 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 func whenQueued(exp *v1beta1.Experiment, ahead int) string {
 	need := exp.Status.Trials + int32(ahead) + 1
 	if m := exp.Spec.MaxTrialCount; m != nil && need > *m {
-		return fmt.Sprintf("as soon as it may have more than its %d trials: vernier edit %s --max-trials %d", *m, exp.Name, need)
+		return fmt.Sprintf("once its limit of %d trials is raised: vernier edit %s --max-trials %d", *m, exp.Name, need)
 	}
 	if ahead > 0 {
 		return fmt.Sprintf("after %s of the queue", others(ahead))
@@ -99,11 +99,16 @@ func queue(ctx context.Context, s *session, at target, values []string, id strin
 	for _, t := range view.Trials {
 		tried[study.QueuedAs(t.Object)] = true
 	}
+	initial := 0 // those without an ID are tried first, one by one
 	for _, t := range view.Experiment.Spec.InitialTrials {
-		if t.ID != "" && !tried[t.ID] {
+		switch {
+		case t.ID == "":
+			initial++
+		case !tried[t.ID]:
 			ahead++
 		}
 	}
+	ahead += max(0, initial-int(view.Experiment.Status.Trials))
 	changed := view.Experiment.DeepCopy()
 	changed.Spec.InitialTrials = append(changed.Spec.InitialTrials, v1beta1.InitialTrial{ID: id, ParameterAssignments: point})
 	patch := client.MergeFromWithOptions(view.Experiment, client.MergeFromWithOptimisticLock{})
@@ -124,7 +129,7 @@ func others(n int) string {
 func takesPoints(exp *v1beta1.Experiment) error {
 	switch {
 	case study.ProposedByService(&exp.Spec):
-		return &exitError{exitConflict, fmt.Errorf("the algorithm %s of experiment %s is a service, which proposes all trials itself: points are queued where the algorithm is one of Vernier's", exp.Spec.Algorithm.AlgorithmName, exp.Name)}
+		return &exitError{exitConflict, fmt.Errorf("the algorithm %s of experiment %s is a service, which proposes all trials itself: it has no queue", exp.Spec.Algorithm.AlgorithmName, exp.Name)}
 	case exp.IsCompleted() && exp.CanResume():
 		return &exitError{exitConflict, fmt.Errorf("experiment %s has ended: vernier edit %s --max-trials %d lets it go on; queue the point then", exp.Name, exp.Name, exp.Status.Trials+1)}
 	case exp.IsCompleted():

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -62,5 +63,47 @@ func TestOnlyTrialsThatSucceededCountAsDone(t *testing.T) {
 		if got := strings.Contains(divergedText(v), "not a finite number"); got != want {
 			t.Errorf("%s: told as done: %v, want %v", state, got, want)
 		}
+	}
+}
+
+func TestAFailureIsSaidOnce(t *testing.T) {
+	failed := func(trial, pod, why string) trialView {
+		return trialView{Name: trial, State: "Failed", Message: "Trial has failed. container training of pod " + trial + "-" + pod + " exited with code 1 (" + why + "): see its last lines (vernier logs t/" + trial + ")"}
+	}
+	coded := func(trial string, code int) trialView {
+		return trialView{Name: trial, State: "Failed", Message: fmt.Sprintf("Trial has failed. container training of pod %s-x2 exited with code %d (start)", trial, code)}
+	}
+	const all = v1beta1.MessageMaxFailed + ": all 2 trials have failed"
+	for name, c := range map[string]struct {
+		first, newest trialView
+		once          bool
+	}{
+		"the same":             {failed("t-0000", "2xm5r", "no data"), failed("t-0001", "xvbqz", "no data"), true},
+		"but for a parameter":  {failed("t-0000", "2xm5r", "lr is 0.5, too much"), failed("t-0001", "b8b2v", "lr is 0.3385, too much"), true},
+		"another reason":       {failed("t-0000", "2xm5r", "no data"), failed("t-0001", "b8b2v", "no memory"), false},
+		"another exit code":    {coded("t-0000", 3), coded("t-0001", 77), false},
+		"the same exit code":   {coded("t-0000", 77), coded("t-0001", 77), true},
+		"a trial without one":  {trialView{Name: "t-0000", State: "Failed"}, failed("t-0001", "b8b2v", "no data"), true},
+		"no message of either": {trialView{Name: "t-0000", State: "Failed"}, trialView{Name: "t-0001", State: "Failed"}, false},
+	} {
+		v := experimentView{Trials: []trialView{c.first, c.newest}}
+		message := all + v1beta1.NewestSays + c.newest.Name + ": " + c.newest.Message
+		want := message
+		if c.once {
+			want = all
+		}
+		if got := v.brief(message); got != want {
+			t.Errorf("%s: %s; want %s", name, got, want)
+		}
+	}
+}
+
+func TestWhatWasToldIsNotSaidAgain(t *testing.T) {
+	v := experimentView{Trials: []trialView{{Name: "t-1", State: "Succeeded"}, {Name: "t-2", State: "MetricsUnavailable", Message: "loss was not found"}}}
+	if got := firstFailure(v, false); got != "; the first trial to fail was t-2: loss was not found" {
+		t.Error(got)
+	}
+	if got := firstFailure(v, true); got != "; the first trial to fail was t-2: its line above says why" {
+		t.Error(got)
 	}
 }

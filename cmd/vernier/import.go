@@ -121,7 +121,7 @@ func (o importOptions) run(ctx context.Context, path, name string, s streams, op
 	return nil
 }
 
-// ensure makes the experiment, if there is none of that name, or room in it for the trials.
+// ensure creates the experiment if it does not exist, and otherwise makes room for the trials.
 func (o importOptions) ensure(ctx context.Context, c *client.Client, parent string, study *imported.Study, name string) error {
 	there, err := c.GetExperiment(ctx, &vernierv1.GetExperimentRequest{Name: parent})
 	if err == nil {

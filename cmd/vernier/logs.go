@@ -90,7 +90,7 @@ func logsElsewhere(t *v1beta1.Trial) error {
 	if lease.Worker != "" {
 		worker = "its worker " + lease.Worker
 	}
-	return notFoundErrorf("trial %s is not run by a job, so its output is not here: look where %s writes it; vernier describe and vernier curve have what it reported", t.Name, worker)
+	return notFoundErrorf("no job runs trial %s, so its output is not here: see where %s writes it; vernier describe and vernier curve show what it reported", t.Name, worker)
 }
 
 type logReader struct {

@@ -177,7 +177,7 @@ func TestALogThatIsNotKeptSaysWhichThereAre(t *testing.T) {
 }
 
 func TestLogsOfATrialOutsideAreWithItsWorker(t *testing.T) {
-	const begins, ends = "trial charlm-0001 is not run by a job, so its output is not here: look where ", " writes it; vernier describe and vernier curve have what it reported"
+	const begins, ends = "no job runs trial charlm-0001, so its output is not here: see where ", " writes it; vernier describe and vernier curve show what it reported"
 	for worker, want := range map[string]string{"": "the program that ran it", "gpu1": "its worker gpu1"} {
 		trial := aTrial(1, v1beta1.TrialRunning, "")
 		if worker != "" {

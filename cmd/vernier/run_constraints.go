@@ -7,8 +7,8 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// constrain tells the conditions on parameters from the bounds on metrics, by the names in
-// them.
+// constrain sorts the constraints into conditions on parameters and bounds on metrics, by
+// the names they contain.
 func (o *scriptOptions) constrain() error {
 	for _, text := range o.constraints {
 		names, err := suggest.ConstraintNames(text)
@@ -26,7 +26,7 @@ func (o *scriptOptions) constrain() error {
 			continue
 		}
 		if slices.ContainsFunc(names, isParameter) {
-			return usageErrorf("--constraint %q: %s is none of the parameters that -p names, and a metric is compared with numbers alone, as in 'latency <= 10'", text, names[at])
+			return usageErrorf("--constraint %q mixes parameters with %s, which is not one of them: a bound on a metric compares it with numbers only, as in 'latency <= 10'", text, names[at])
 		}
 		bound, err := suggest.ParseConstraint(text)
 		if err != nil {

@@ -28,30 +28,9 @@ func (o *scriptOptions) runProbe(ctx context.Context, argv []string, s streams) 
 	if err := o.space(ctx); err != nil {
 		return err
 	}
-	flags := o.spec.Flags
-	if flags.Source == "" {
-		fmt.Fprintln(s.out, "No flags were found: name the parameters yourself.")
-	} else {
-		t := &table{header: []string{"FLAG", "TYPE", "DEFAULT", "PROPOSED"}}
-		for _, f := range flags.Flags {
-			kind, proposed := f.Kind, ""
-			if len(f.Choices) > 0 {
-				kind = strings.Join(f.Choices, "|")
-			}
-			if p, ok := script.Propose(f); ok {
-				_, proposed, _ = strings.Cut(script.Form(p), "=")
-			}
-			if f.Required {
-				proposed = strings.TrimSpace(proposed + " (needed)")
-			}
-			t.add(f.Option, kind, clip(f.Default, 24), proposed)
-		}
-		fmt.Fprintf(s.out, "Flags (%s):\n", flags.Source)
-		if err := t.write(s.out, false); err != nil {
-			return err
-		}
+	if err := o.writeFlags(s.out); err != nil {
+		return err
 	}
-	fmt.Fprintln(s.out)
 	said := &lastWords{to: s.err}
 	s.err = said
 	report, err := o.probeMetrics(ctx, s)
@@ -81,6 +60,35 @@ func (o *scriptOptions) runProbe(ctx context.Context, argv []string, s streams) 
 		return notFoundErrorf("%s", missingMessage(report.Missing, "table"))
 	}
 	return nil
+}
+
+// writeFlags shows the flags of the program, and what is proposed for each.
+func (o *scriptOptions) writeFlags(out io.Writer) error {
+	flags := o.spec.Flags
+	if flags.Source == "" {
+		_, err := fmt.Fprint(out, "No flags were found: name the parameters yourself.\n\n")
+		return err
+	}
+	t := &table{header: []string{"FLAG", "TYPE", "DEFAULT", "PROPOSED"}}
+	for _, f := range flags.Flags {
+		kind, proposed := f.Kind, ""
+		if len(f.Choices) > 0 {
+			kind = strings.Join(f.Choices, "|")
+		}
+		if p, ok := script.Propose(f); ok {
+			_, proposed, _ = strings.Cut(script.Form(p), "=")
+		}
+		if f.Required {
+			proposed = strings.TrimSpace(proposed + " (needed)")
+		}
+		t.add(f.Option, kind, clip(f.Default, 24), proposed)
+	}
+	fmt.Fprintf(out, "Flags (%s):\n", flags.Source)
+	if err := t.write(out, false); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out)
+	return err
 }
 
 // probeMetrics runs the program once, its own defaults in place of the parameters,

@@ -30,9 +30,9 @@ trials that exist, and those that run may finish. With --now these are stopped t
 What was found is kept, and with resumePolicy LongRunning the experiment goes on when
 its maxTrialCount is raised.
 
-Of a trial, only this one is stopped, and the experiment goes on. Who may not patch
-trials needs VERNIER_SERVER and VERNIER_TOKEN for this and for --now, with the plugin of
-kubectl: the API lets those stop trials who have the role vernier-edit.`,
+If a trial is named, only that trial is stopped, and the experiment goes on. On a cluster,
+users with the role vernier-edit may not patch trials: for them, set VERNIER_SERVER and
+VERNIER_TOKEN, so that the API stops the trials.`,
 		Example: `  vernier stop charlm
   vernier stop charlm/12`,
 		Args: oneArgument,

@@ -52,9 +52,7 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 	errs = append(errs, validateSpace(s)...)
 	errs = append(errs, validateStopping(s)...)
 	errs = append(errs, r.validateAlgorithm(s)...)
-	if study.ProposedByService(s) && r.outside != "" && (old == nil || len(s.InitialTrials) > len(old.Spec.InitialTrials)) && len(s.InitialTrials) > 0 {
-		errs = append(errs, field.Forbidden(specPath().Child("initialTrials"), fmt.Sprintf("the algorithm %s is a service, which proposes all trials itself: leave them out, or use an algorithm of Vernier's", s.Algorithm.AlgorithmName)))
-	}
+	errs = append(errs, r.validatePoints(s, old)...)
 	if e := study.CheckRepeats(s); e != nil {
 		errs = append(errs, e)
 	}
@@ -74,6 +72,19 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 		})
 	}
 	return append(warnings, w...), append(errs, e...)
+}
+
+// validatePoints refuses new initial trials where a service proposes all trials.
+func (r Rules) validatePoints(s *v1beta1.ExperimentSpec, old *v1beta1.Experiment) field.ErrorList {
+	before := 0
+	if old != nil {
+		before = len(old.Spec.InitialTrials)
+	}
+	if r.outside == "" || len(s.InitialTrials) <= before {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(specPath().Child("initialTrials"),
+		fmt.Sprintf("the algorithm %s is a service and proposes all trials itself: remove them, or choose one of Vernier's algorithms", r.outside))}
 }
 
 func validateName(name string) field.ErrorList {

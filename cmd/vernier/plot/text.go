@@ -103,19 +103,7 @@ func (c Chart) Text(s Style) []string {
 	}
 	grid.height = max(s.Height-len(lines)-1-len(below), 4)
 	grid.cells = make([]cell, grid.width*grid.height)
-	for _, behind := range []bool{true, false} {
-		for i, series := range c.Series {
-			if series.Faint && series.Shape == Line && !s.Color {
-				continue // nothing would tell it from the others
-			}
-			if series.Faint == behind {
-				c.draw(&grid, series, c.color(i), x, y, s.ASCII)
-			}
-		}
-	}
-	if c.Each != "" && !s.Color {
-		c.nameEnds(&grid, x, y)
-	}
+	c.drawAll(&grid, s, x, y)
 	bar, corner, dash := "│", "└", "─"
 	if s.ASCII {
 		bar, corner, dash = "|", "+", "-"
@@ -168,6 +156,23 @@ func (c Chart) color(i int) string {
 		}
 	}
 	return colors[n%len(colors)]
+}
+
+// drawAll draws the faint series first, and names lines where colours do not.
+func (c Chart) drawAll(grid *canvas, s Style, x, y scale) {
+	for _, behind := range []bool{true, false} {
+		for i, series := range c.Series {
+			if series.Faint && series.Shape == Line && !s.Color {
+				continue // nothing would tell it from the others
+			}
+			if series.Faint == behind {
+				c.draw(grid, series, c.color(i), x, y, s.ASCII)
+			}
+		}
+	}
+	if c.Each != "" && !s.Color {
+		c.nameEnds(grid, x, y)
+	}
 }
 
 func (c Chart) draw(grid *canvas, s Series, color string, x, y scale, ascii bool) {

@@ -110,7 +110,7 @@ function Budget({ e, busy, close, put }: { e: Experiment; busy: boolean; close: 
       else close();
     }}>
       {budgets.map(([key, title, hint, input]) => (
-        <label class="field" key={key}><span>{title}</span><input {...input} name={key} defaultValue={spec[key] === undefined ? "" : String(spec[key])} /><small>{hint}</small></label>
+        <label class="field" key={key}><span>{title}</span><input {...input} name={key} required={spec[key] !== undefined && !("placeholder" in input)} defaultValue={spec[key] === undefined ? "" : String(spec[key])} /><small>{hint}</small></label>
       ))}
       <footer><button type="button" class="button" onClick={close}>Cancel</button><button class="button primary" disabled={busy}>Change</button></footer>
     </form>
