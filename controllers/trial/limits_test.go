@@ -30,7 +30,7 @@ func heldUp(reason string, ago time.Duration) []corev1.Pod {
 func failedPods(ago time.Duration) []corev1.Pod {
 	pods := podsIn(corev1.PodFailed)
 	pods[0].CreationTimestamp = metav1.NewTime(noon.Add(-ago))
-	pods[0].OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Controller: ptr.To(true)}}
+	pods[0].OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Controller: ptr.To(true)}}
 	return pods
 }
 
