@@ -9,6 +9,9 @@ import (
 // flagPattern finds a flag with a placeholder as its value in a shell command line.
 var flagPattern = regexp.MustCompile(`(^|\s)--?[A-Za-z0-9][\w.-]*[= ]["']?\$\{trialParameters\.([^{}]*)\}["']?(\s|$)`)
 
+// bareFlag is a flag whose value may be the next argument. -1 is a number.
+var bareFlag = regexp.MustCompile(`^(?:-[A-Za-z]|--[^=])[^=]*$`)
+
 // activeArguments removes the arguments whose only placeholder is an inactive
 // parameter, and the flag before such an argument if that is its value.
 func (r *renderer) activeArguments(arguments []any) (out []any) {
@@ -36,7 +39,7 @@ func (r *renderer) activeArguments(arguments []any) (out []any) {
 		case len(used) > 1:
 			out = append(out, v)
 		case text == used[0][0] && len(out) > 0:
-			if flag, _ := out[len(out)-1].(string); strings.HasPrefix(flag, "--") && len(flag) > 2 && !strings.Contains(flag, "=") {
+			if flag, _ := out[len(out)-1].(string); bareFlag.MatchString(flag) {
 				out = out[:len(out)-1]
 			}
 		}

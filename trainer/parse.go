@@ -56,11 +56,18 @@ func parseYAML(text string) (map[string]any, error) {
 	if err := dec.Decode(&doc); err != nil {
 		return nil, &FieldError{Problem: fmt.Sprintf("the template is not YAML: %v", restored(err.Error(), word, found))}
 	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, &FieldError{Problem: "the template holds more than one document: a trial is one object"}
+	for {
+		var more yaml.Node
+		err := dec.Decode(&more)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || len(more.Content) != 1 || more.Content[0].ShortTag() != "!!null" { // after a last ---
+			return nil, &FieldError{Problem: "the template holds more than one document: a trial is one object"}
+		}
 	}
 	t := tokens{word, found}
-	t.mark(&doc)
+	t.mark(&doc, nil)
 	var tree any
 	if err := doc.Decode(&tree); err != nil {
 		return nil, &FieldError{Problem: fmt.Sprintf("the template is not YAML: %v", restored(err.Error(), word, found))}
@@ -90,9 +97,15 @@ func (t tokens) index(value string) (int, bool) {
 	return i, err == nil && i < len(t.found) && value == t.name(i, "end")
 }
 
+// booleans are those of YAML 1.1, which kubectl and Katib read.
+var booleans = map[string]string{
+	"yes": "true", "Yes": "true", "YES": "true", "on": "true", "On": "true", "ON": "true",
+	"no": "false", "No": "false", "NO": "false", "off": "false", "Off": "false", "OFF": "false",
+}
+
 // mark renames words that are unquoted scalars of their own, and keeps what looks
 // like a date a string, as Kubernetes does.
-func (t tokens) mark(n *yaml.Node) {
+func (t tokens) mark(n *yaml.Node, path []string) {
 	if n.Kind == yaml.ScalarNode {
 		if n.ShortTag() == "!!timestamp" {
 			n.Tag = "!!str"
@@ -103,8 +116,20 @@ func (t tokens) mark(n *yaml.Node) {
 			}
 		}
 	}
-	for _, c := range n.Content {
-		t.mark(c)
+	for i, c := range n.Content {
+		at, key := path, false
+		switch n.Kind {
+		case yaml.SequenceNode:
+			at = under(path, strconv.Itoa(i))
+		case yaml.MappingNode:
+			if key = i%2 == 0; !key {
+				at = under(path, n.Content[i-1].Value)
+			}
+		}
+		if b := booleans[c.Value]; b != "" && c.Kind == yaml.ScalarNode && c.Style == 0 && !key && !stringsOnly(at) {
+			c.Tag, c.Value = "!!bool", b
+		}
+		t.mark(c, at)
 	}
 }
 

@@ -96,6 +96,7 @@ func Render(template []byte, ph []Placeholder, values map[string]string, id Iden
 
 // job is the template with its placeholders replaced.
 func (r *renderer) job(template map[string]any, id Identity) (*unstructured.Unstructured, error) {
+	r.size = 0
 	out, _ := r.walk(nil, template).(map[string]any)
 	err := errors.Join(r.errs...)
 	if err != nil {
@@ -196,8 +197,13 @@ type renderer struct {
 	inactive map[string]bool
 	problems map[string]problem
 	replicas replicas
+	size     int // of what placeholders have become
 	errs     []error
 }
+
+// maxSize bounds what the placeholders of a template become: the API server takes no
+// larger object.
+const maxSize = 3 << 20
 
 // resolve finds the value of each declared placeholder. A missing value is an error
 // only if the template uses the placeholder.
@@ -299,29 +305,41 @@ func (r *renderer) replace(path []string, s string) string {
 		r.errs = append(r.errs, &FieldError{FieldPath(path), fmt.Sprintf("%q has a placeholder that does not end: write ${trialParameters.name}", s), ErrUnknownPlaceholder})
 	}
 	return anyPattern.ReplaceAllStringFunc(s, func(whole string) string {
-		m := anyPattern.FindStringSubmatch(whole)
-		switch {
-		case escaped(whole):
-			return whole[1:]
-		case m[3] != "":
-			return r.replica(path, whole, m[4])
-		case m[1] == "":
-			return r.seed
+		if r.size > maxSize {
+			return ""
 		}
-		name := m[2]
-		if v, ok := r.values[name]; ok {
-			if inContainer(path) != nil {
-				v = literal(v)
-			}
-			return v
+		v := r.placeholder(path, whole)
+		if r.size += len(v); r.size > maxSize {
+			r.errs = append(r.errs, fault(path, "with this placeholder, %s, the template becomes larger than %d MiB, which is more than an object may have: use it less often", whole, maxSize>>20))
 		}
-		e := &FieldError{FieldPath(path), fmt.Sprintf("placeholder %s is not declared: add a trialParameter with the name %q, or correct the name", whole, name), ErrUnknownPlaceholder}
-		if p, ok := r.problems[name]; ok {
-			e.Problem, e.Cause = "placeholder "+whole+" "+p.text, p.cause
-		}
-		r.errs = append(r.errs, e)
-		return whole
+		return v
 	})
+}
+
+// placeholder returns the text that replaces one placeholder.
+func (r *renderer) placeholder(path []string, whole string) string {
+	m := anyPattern.FindStringSubmatch(whole)
+	switch {
+	case escaped(whole):
+		return whole[1:]
+	case m[3] != "":
+		return r.replica(path, whole, m[4])
+	case m[1] == "":
+		return r.seed
+	}
+	name := m[2]
+	if v, ok := r.values[name]; ok {
+		if inContainer(path) != nil {
+			v = literal(v)
+		}
+		return v
+	}
+	e := &FieldError{FieldPath(path), fmt.Sprintf("placeholder %s is not declared: add a trialParameter with the name %q, or correct the name", whole, name), ErrUnknownPlaceholder}
+	if p, ok := r.problems[name]; ok {
+		e.Problem, e.Cause = "placeholder "+whole+" "+p.text, p.cause
+	}
+	r.errs = append(r.errs, e)
+	return whole
 }
 
 // replica replaces a placeholder of the job's pods, once they are known.

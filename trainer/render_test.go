@@ -271,6 +271,9 @@ func TestArgumentsOfInactiveParametersAreLeftOut(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
 		"a flag with its value":            {`"train","--lr=${trialParameters.lr}","--momentum=${trialParameters.m}"`, `"train","--lr=0.1"`},
 		"a flag and then its value":        {`"train","--momentum","${trialParameters.m}","x"`, `"train","x"`},
+		"a short flag and then its value":  {`"train","-m","${trialParameters.m}","--lr","0.1"`, `"train","--lr","0.1"`},
+		"a flag of one dash and its value": {`"train","-momentum","${trialParameters.m}"`, `"train"`},
+		"a number is no flag":              {`"train","--low","-1","${trialParameters.m}"`, `"train","--low","-1"`},
 		"a value without a flag":           {`"train","${trialParameters.m}","x"`, `"train","x"`},
 		"a separator is no flag":           {`"train","--","${trialParameters.m}"`, `"train","--"`},
 		"one that has another placeholder": {`"train","--opt=${trialParameters.lr},${trialParameters.m}"`, `"train","--opt=0.1,"`},

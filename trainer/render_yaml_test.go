@@ -127,3 +127,47 @@ func TestRenderRefusesBrokenYAML(t *testing.T) {
 		})
 	}
 }
+
+func TestYAMLsOtherBooleansAreThoseOfKubernetes(t *testing.T) {
+	const text = `
+apiVersion: batch/v1
+kind: Job
+metadata: {annotations: {answer: yes}}
+spec:
+  suspend: no
+  template:
+    spec:
+      hostNetwork: Yes
+      containers:
+      - name: main
+        stdin: on
+        tty: "on"
+        command: [train, --shuffle, yes]
+        args: [off]
+        env: [{name: VERBOSE, value: no}]
+`
+	job, err := trainer.Render([]byte(text), nil, nil, id, kind.For)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := map[string]any{"hostNetwork": true, "containers": []any{map[string]any{
+		"name": "main", "stdin": true, "tty": "on",
+		"command": []any{"train", "--shuffle", "yes"}, "args": []any{"off"},
+		"env": []any{map[string]any{"name": "VERBOSE", "value": "no"}},
+	}}}
+	if diff := cmp.Diff(map[string]any{"suspend": false, "template": map[string]any{"spec": pod}}, job.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if got := job.GetAnnotations()["answer"]; got != "yes" {
+		t.Errorf("annotation %q, want yes", got)
+	}
+}
+
+func TestATemplateMayEndWithADocumentMark(t *testing.T) {
+	for _, end := range []string{"---", "---\n", "...\n", "---\n# end\n---\n"} {
+		job, err := trainer.Render([]byte("apiVersion: v1\nkind: X\n"+end), nil, nil, id, kind.For)
+		if err != nil || job.GetKind() != "X" {
+			t.Errorf("%q at the end: %v, %v", end, job, err)
+		}
+	}
+}

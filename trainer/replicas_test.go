@@ -35,6 +35,8 @@ var replicaJobs = map[string]string{
 		Worker: {replicas: 2, template: {spec: {containers: [{name: jax, command: COMMAND}]}}}}}}`,
 	"Indexed Job": `{apiVersion: batch/v1, kind: Job, spec: {completionMode: Indexed, completions: 5, parallelism: 5, template: {spec: {
 		subdomain: mnist, containers: [{name: main, command: COMMAND, ports: [{containerPort: 2222}], env: [{name: A, value: b}]}]}}}}`,
+	"Indexed Job of too many": `{apiVersion: batch/v1, kind: Job, spec: {completionMode: Indexed, completions: 2000000000, template: {spec: {
+		subdomain: mnist, containers: [{name: main, command: COMMAND}]}}}}`,
 	"Indexed Job without a Service": `{apiVersion: batch/v1, kind: Job, spec: {completionMode: Indexed, completions: 2, template: {spec: {
 		containers: [{name: main, command: COMMAND}]}}}}`,
 	"Job": `{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {containers: [{name: main, command: COMMAND}]}}}}`,
@@ -143,7 +145,8 @@ func TestReplicasThatAreNotKnown(t *testing.T) {
 		"a role that the job has not":      {"TFJob", `["${replica.hosts.chief}"]`, "no such role"},
 		"a pod that the job has not":       {"TFJob", `["${replica.hosts.ps[2]}"]`, "there are 2 of these pods"},
 		"a range that is upside down":      {"TFJob", `["${replica.hosts.worker[2:1]}"]`, "there are 3"},
-		"more hosts than a command holds":  {"TFJob of too many", `["${replica.hosts}"]`, "a list may have 10000"},
+		"more hosts than a command holds":  {"Indexed Job of too many", `["${replica.hosts}"]`, "a list may have 10000"},
+		"more pods than a job may have":    {"TFJob of too many", `["${replica.hosts}"]`, "2000000000 pods are more than the 2000"},
 		"a list that there is not":         {"TFJob", `["${replica.hosts[first]}"]`, "write hosts, hosts.ROLE"},
 		"the role of pods that have none":  {"Indexed Job", `["${replica.role}"]`, "one role without a name"},
 		"the index outside of a container": {"Indexed Job", `["x"]}], nodeName: "${replica.index}", volumes: [{name: a`, "command, args, env or subPathExpr"},

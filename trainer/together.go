@@ -11,8 +11,8 @@ import (
 )
 
 // Together are the templates of a job's pods, one for each pod, where the pods find each
-// other by name and so need to run at the same time. It is nil for a job of one pod, of
-// pods that have no names, and of a kind that does not show its templates.
+// other by name and so need to run at the same time. It is nil for a job of one pod at a
+// time, of pods that have no names, and of a kind that does not show its templates.
 func Together(job *unstructured.Unstructured, kind Kind) (pods []corev1.PodTemplateSpec) {
 	replicated, ok := kind.(Replicated)
 	if !ok {
@@ -38,7 +38,8 @@ func Together(job *unstructured.Unstructured, kind Kind) (pods []corev1.PodTempl
 		if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(tpl, &pod) != nil {
 			return nil
 		}
-		pods = append(pods, slices.Repeat([]corev1.PodTemplateSpec{pod}, replicas.Count)...)
+		n := min(podsAtOnce(job, roles[i].TemplatePath), maxHosts)
+		pods = append(pods, slices.Repeat([]corev1.PodTemplateSpec{pod}, n)...)
 	}
 	if len(pods) < 2 {
 		return nil

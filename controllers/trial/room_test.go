@@ -56,7 +56,11 @@ func ranks(t *testing.T, pods int) *unstructured.Unstructured {
 	text := fmt.Sprintf(`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: ns}, spec: {pytorchReplicaSpecs: {
       Master: {replicas: 1, template: &t {spec: {containers: [{name: pytorch, image: i, resources: {limits: {nvidia.com/gpu: 1}, requests: {cpu: 1}}}]}}},
       Worker: {replicas: %d, template: *t}}}}`, pods-1)
-	if err := yaml.Unmarshal([]byte(text), &job.Object); err != nil {
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = job.UnmarshalJSON(raw)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return job

@@ -248,12 +248,14 @@ func (n *node) sweep(ctx context.Context, live map[types.UID]bool) {
 		n.log.Error(err, "cannot look for pods of an earlier agent")
 		return
 	}
+	lives := map[types.UID]bool{}
 	for _, e := range entries {
 		uid := types.UID(e.Name())
 		if live[uid] || n.pods.worker(uid) != nil {
 			continue
 		}
 		if err := endProcesses(ctx, n.layout, uid); err != nil {
+			lives[uid] = true
 			n.log.Error(err, "cannot end a pod of an earlier agent", "uid", uid)
 			continue
 		}
@@ -264,7 +266,9 @@ func (n *node) sweep(ctx context.Context, live map[types.UID]bool) {
 		n.forget(id)
 		n.log.Info("removed a pod whose object is gone", "pod", id.Namespace+"/"+id.Name)
 	}
-	if err := n.gpuBook.Keep(live); err != nil {
+	// Pods may have come since the list.
+	there := func(uid types.UID) bool { return lives[uid] || n.pods.worker(uid) != nil }
+	if err := n.gpuBook.Keep(there); err != nil {
 		n.log.Error(err, "cannot release GPUs of pods that are gone")
 	}
 }

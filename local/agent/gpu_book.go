@@ -95,15 +95,19 @@ func (b *gpuBook) Held(uid types.UID) map[string][]string {
 	return b.held[uid] // never changed once it is there
 }
 
-// record enters what a pod holds. When it cannot be written, nothing changes.
+// record enters what a pod holds. GPUs are not given unless that is written; those of a
+// pod that is gone are free even if it cannot be written.
 func (b *gpuBook) record(uid types.UID, gpus map[string][]string) error {
 	held := maps.Clone(b.held)
 	held[uid] = gpus
 	maps.DeleteFunc(held, func(_ types.UID, gpus map[string][]string) bool { return gpus == nil })
-	if err := statefile.WriteJSON(b.path, held); err != nil {
+	err := statefile.WriteJSON(b.path, held)
+	if err == nil || gpus == nil {
+		b.held = held
+	}
+	if err != nil {
 		return fmt.Errorf("recording the GPU allocation: %w", err)
 	}
-	b.held = held
 	return nil
 }
 
@@ -117,12 +121,12 @@ func (b *gpuBook) Release(uid types.UID) error {
 	return b.record(uid, nil)
 }
 
-// Keep forgets the allocations of all pods but these.
-func (b *gpuBook) Keep(uids map[types.UID]bool) (err error) {
+// Keep forgets the allocations of all pods that are not there any more.
+func (b *gpuBook) Keep(there func(types.UID) bool) (err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for uid := range b.held {
-		if !uids[uid] {
+		if !there(uid) {
 			err = errors.Join(err, b.record(uid, nil))
 		}
 	}

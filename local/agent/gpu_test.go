@@ -68,11 +68,44 @@ func TestNoGPUIsGivenOutTwice(t *testing.T) {
 	if again, err := book.Allocate(gpuPod("1", []int{2}, []int{1}, []int{1})); err != nil || cmp.Diff(want, again) != "" {
 		t.Errorf("asking again gave %v, %v", again, err)
 	}
-	if err := book.Keep(map[types.UID]bool{}); err != nil {
+	if err := book.Keep(func(types.UID) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := book.Allocate(gpuPod("2", nil, nil, []int{4})); err != nil || len(got["m0"]) != 4 {
 		t.Errorf("after the release: %v, %v", got, err)
+	}
+}
+
+func TestAGPUIsFreeThoughTheDiskIsFull(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "root")
+	write := func(works bool) {
+		t.Helper()
+		err := os.RemoveAll(dir)
+		if works {
+			err = os.Mkdir(dir, 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(true)
+	book, err := openGPUBook(filepath.Join(dir, "gpus.json"), wholeGPUs("a"), 1, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := book.Allocate(gpuPod("1", nil, nil, []int{1})); err != nil {
+		t.Fatal(err)
+	}
+	write(false)
+	if err := book.Release("1"); err == nil {
+		t.Error("nothing says that the release was not written")
+	}
+	if _, err := book.Allocate(gpuPod("2", nil, nil, []int{1})); err == nil || book.Held("2") != nil {
+		t.Errorf("%v, holds %v: a GPU was given that the next agent would give again", err, book.Held("2"))
+	}
+	write(true)
+	if got, err := book.Allocate(gpuPod("2", nil, nil, []int{1})); err != nil {
+		t.Errorf("%v, %v: the GPU of a pod that is gone is not given out again", got, err)
 	}
 }
 
@@ -91,7 +124,7 @@ func TestGPUsAreSharedWhenAsked(t *testing.T) {
 	if got, err := book.Allocate(gpuPod("more", nil, nil, []int{1})); err == nil {
 		t.Errorf("a fifth pod got %v", got)
 	}
-	if err := book.Keep(map[types.UID]bool{"0": true}); err != nil {
+	if err := book.Keep(func(uid types.UID) bool { return uid == "0" }); err != nil {
 		t.Fatal(err)
 	}
 	// Three shares are free, but a program gets different GPUs.

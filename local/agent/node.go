@@ -109,7 +109,23 @@ func (n *node) register(ctx context.Context) error {
 
 // writeStatus writes capacity, addresses and conditions.
 func (n *node) writeStatus(ctx context.Context) error {
-	patch, err := json.Marshal(map[string]any{"status": n.status()})
+	had, err := n.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading node %s: %w", n.name, err)
+	}
+	// A merge keeps what it is not told to drop: the GPUs of an earlier agent.
+	offered := map[corev1.ResourceName]*resource.Quantity{}
+	for name := range had.Status.Capacity {
+		offered[name] = nil
+	}
+	for name, q := range n.capacity {
+		offered[name] = &q
+	}
+	patch, err := json.Marshal(map[string]any{"status": struct {
+		corev1.NodeStatus
+		Capacity    map[corev1.ResourceName]*resource.Quantity `json:"capacity"`
+		Allocatable map[corev1.ResourceName]*resource.Quantity `json:"allocatable"`
+	}{n.status(), offered, offered}})
 	if err != nil {
 		return err
 	}

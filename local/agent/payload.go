@@ -45,7 +45,7 @@ func writePayload(dir string, files payload) error {
 		return err
 	}
 	if old != "" && files.isIn(filepath.Join(dir, old)) {
-		return nil
+		return linkTop(dir, files) // an earlier write may have been cut short here
 	}
 	version, err := os.MkdirTemp(dir, "..v_")
 	if err != nil {

@@ -105,6 +105,7 @@ func TestAStoppedPodIsTerminalOnlyWhenNothingRuns(t *testing.T) {
 		"deleted before anything started":            {deleted(viewOf("Never", nil, []string{"m"}, nil)), 3, corev1.PodFailed, ""},
 		"past its deadline, still running":           {late(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 11, corev1.PodRunning, ""},
 		"past its deadline, ended well all the same": {late(viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 0, 12, 0)}})), 13, corev1.PodFailed, "DeadlineExceeded"},
+		"ended well before its deadline, seen after": {late(viewOf("Never", []string{"side"}, []string{"m"}, history{"side": {ends(0, 0, 8, 0)}, "m": {ends(0, 0, 7, 0)}})), 60, corev1.PodSucceeded, ""},
 		"before its deadline":                        {late(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 9, corev1.PodRunning, ""},
 	}
 	for name, test := range tests {

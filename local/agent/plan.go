@@ -115,13 +115,14 @@ func podStop(v *view, now time.Time) (s stop, stopping bool) {
 	if v.Rejected != nil {
 		add(stop{Since: now, Deadline: now.Add(grace), Verdict: v.Rejected})
 	}
-	if deadline, ok := activeDeadline(v); ok && !now.Before(deadline) {
+	end, ended := naturalEnd(v)
+	if deadline, ok := activeDeadline(v); ok && !now.Before(deadline) && (!ended || deadline.Before(end)) {
 		add(stop{Since: deadline, Deadline: deadline.Add(grace), Verdict: &verdict{
 			Reason:  "DeadlineExceeded",
 			Message: "Pod was active on the node longer than the specified deadline",
 		}})
 	}
-	if end, ok := naturalEnd(v); ok {
+	if ended {
 		add(stop{Since: end, Deadline: end.Add(grace)})
 	}
 	return s, stopping

@@ -35,6 +35,13 @@ func TestAPayloadIsReplacedAsAWhole(t *testing.T) {
 	if again, _ := os.Readlink(filepath.Join(dir, dataLink)); again != first {
 		t.Error("the same content was written again")
 	}
+	if err := os.Remove(filepath.Join(dir, "a")); err != nil { // as if the agent had died before it made the links
+		t.Fatal(err)
+	}
+	write(payload{"a": {[]byte("1"), 0o644}, "sub/b": {[]byte("2"), 0o400}})
+	if got, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(got) != "1" {
+		t.Errorf("content %q, %v, after a write that was cut short", got, err)
+	}
 	write(payload{})
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("entries %v, %v; the last file must go too", entries, err)

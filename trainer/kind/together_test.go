@@ -16,6 +16,9 @@ func TestPodsThatWorkTogether(t *testing.T) {
 	}{
 		"a Job of one pod":         {`{apiVersion: batch/v1, kind: Job, spec: {` + template + `}}`, 0},
 		"an Indexed Job":           {`{apiVersion: batch/v1, kind: Job, spec: {completionMode: Indexed, completions: 3, parallelism: 3, ` + template + `}}`, 3},
+		"an Indexed Job in turn":   {`{apiVersion: batch/v1, kind: Job, spec: {completionMode: Indexed, completions: 8, ` + template + `}}`, 0},
+		"an Indexed Job in pairs":  {`{apiVersion: batch/v1, kind: Job, spec: {completionMode: Indexed, completions: 8, parallelism: 2, ` + template + `}}`, 2},
+		"a JobSet beyond measure":  {`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a, replicas: 2000000000, template: {spec: {parallelism: 2000000000, completions: 2000000000, ` + template + `}}}]}}`, 10_000},
 		"a Job of nameless pods":   {`{apiVersion: batch/v1, kind: Job, spec: {completions: 3, parallelism: 3, ` + template + `}}`, 0},
 		"a TFJob":                  {`{apiVersion: kubeflow.org/v1, kind: TFJob, spec: {tfReplicaSpecs: {PS: {replicas: 2, ` + template + `}, Worker: {replicas: 3, ` + template + `}}}}`, 5},
 		"a PyTorchJob of a master": {`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {` + template + `}}}}`, 0},

@@ -185,6 +185,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		"nobody whose end it is":    {tensorflow(), example{pods: counts{"PS": 1}}, "spec.tfReplicaSpecs: there are no replicas whose end is the job's: give at least one Chief or Master or Worker"},
 		"no workers":                {jax(), example{pods: counts{"Worker": 0}}, "give at least one Worker"},
 		"fewer than none":           {tensorflow(), example{pods: counts{"PS": -1, "Worker": 1}}, "spec.tfReplicaSpecs.PS.replicas: -1 is less than 0"},
+		"more than can be run":      {tensorflow(), example{pods: counts{"Chief": 1, "Worker": 2_000_000_000}}, "spec.tfReplicaSpecs: 2000000001 pods are more than the 2000"},
+		"a type in two spellings":   {jax(), example{pods: counts{"worker": 1, "Worker": 2}}, "spec.jaxReplicaSpecs.worker: Worker is given twice"},
 		"an XGBoostJob with no one": {xgboost(), example{pods: counts{"Worker": 1}}, "spec.xgbReplicaSpecs.Master: is missing"},
 		"two launchers":             {mpi(""), example{pods: counts{"Launcher": 2, "Worker": 1}}, "spec.mpiReplicaSpecs.Launcher: an MPIJob has one launcher"},
 		"elastic without workers":   {pytorch(), example{pods: counts{"Master": 1}, extra: "elasticPolicy: {}"}, "spec.elasticPolicy: needs Worker replicas"},

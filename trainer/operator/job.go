@@ -75,6 +75,10 @@ const (
 	cleanAll     = "All"
 )
 
+// maxPods is how many pods a job may have: a typing error must not fill the memory, and
+// with more the variables that list the pods are too long for a program to be started.
+const maxPods = 2000
+
 type restartPolicy string
 
 // exitCode restarts pods that a signal ended: exit codes from 128 on.
@@ -185,6 +189,9 @@ func (j *job) readReplicas(obj *unstructured.Unstructured) error {
 		if i < 0 || !ok {
 			return fault(under, "a %s has no such replicas: write %s", j.kind, strings.Join(j.types, ", "))
 		}
+		if j.of(j.types[i]) != nil {
+			return fault(under, "%s is given twice: keep one of them", j.types[i])
+		}
 		var r struct {
 			Replicas      *int32                 `json:"replicas"`
 			RestartPolicy restartPolicy          `json:"restartPolicy"`
@@ -205,6 +212,9 @@ func (j *job) readReplicas(obj *unstructured.Unstructured) error {
 			return fault(under+".replicas", "%d is less than 0", count)
 		}
 		j.replicas = append(j.replicas, replica{name: j.types[i], count: count, restart: restart, template: r.Template})
+	}
+	if n := j.total(); n > maxPods {
+		return fault(where, "%d pods are more than the %d that a job may have", n, maxPods)
 	}
 	if l := j.leader(); l != nil && l.count == 0 || l == nil && j.count("Worker") == 0 {
 		return fault(where, "there are no replicas whose end is the job's: give at least one %s", strings.Join(append(slices.Clone(j.leaders), "Worker"), " or "))
