@@ -122,9 +122,9 @@ type lineage struct {
 	age     int // attempts that are newer
 	begun   bool
 	// limit is the least step that counted in newer attempts, and lowest that in
-	// this one and newer ones. Without bounded, everything counts.
+	// this one and newer ones. In the newest, everything counts.
 	limit, lowest int64
-	bounded       bool
+	stepped       bool // a point that counted has a step
 	steps         stepCarrier
 }
 
@@ -135,14 +135,19 @@ func (l *lineage) counts(attempt Attempt, p *Point) bool {
 		l.attempt, l.lowest, l.begun = attempt.ID, math.MaxInt64, true
 	}
 	if attempt.ID != l.attempt {
+		if !l.stepped {
+			l.lowest = NoStep // without steps it replaces all
+		}
 		l.age++
-		l.attempt, l.limit, l.bounded, l.steps = attempt.ID, l.lowest, l.lowest != math.MaxInt64, stepCarrier{}
+		l.attempt, l.limit, l.steps = attempt.ID, l.lowest, stepCarrier{}
 	}
 	p.Step = l.steps.of(p)
-	if l.bounded && (p.Step >= l.limit || p.Step == NoStep) {
+	if l.age > 0 && (p.Step >= l.limit || p.Step == NoStep) {
 		return false // a newer attempt has been there
 	}
-	l.lowest = min(l.lowest, p.Step)
+	if p.Step != NoStep {
+		l.lowest, l.stepped = min(l.lowest, p.Step), true
+	}
 	return true
 }
 

@@ -75,13 +75,17 @@ func wholeCounted(series []Series, metric string) []group {
 	for _, g := range wholeAttempts(series, metric) {
 		var kept []stepped
 		for _, p := range g.points {
-			below := func(q stepped) bool { return q.step == math.MaxInt64 || p.step < q.step && p.step != NoStep }
+			below := func(q stepped) bool { return p.step < q.step && p.step != NoStep }
 			if !slices.ContainsFunc(counted, func(q stepped) bool { return !below(q) }) {
 				kept = append(kept, p)
 			}
 		}
 		groups = append(groups, group{g.attempt, kept})
-		counted = append(counted, kept...)
+		with := slices.DeleteFunc(slices.Clone(kept), func(q stepped) bool { return q.step == NoStep })
+		if len(counted) == 0 && len(with) == 0 {
+			with = kept // an attempt without steps replaces all earlier ones
+		}
+		counted = append(counted, with...)
 	}
 	return groups
 }

@@ -63,13 +63,16 @@ func preparePush(ctx context.Context, r *runner, a *attempt) (opener, error) {
 		Journal: filepath.Join(r.cfg.dir, pushJournal), Artifacts: filepath.Join(r.cfg.dir, pushArtifacts),
 		Metrics: r.cfg.metrics, Drain: a.over.Done(),
 	}
-	// A port that is taken must not cost the trial its other ways to report.
-	cfg.Guarded, cfg.Katib, cfg.Trouble = listenTCP(ctx, a.over, r.cfg)
+	ended := a.over.Err() != nil // no program is left to push, and an earlier reading may still have the ports
+	if !ended {
+		// A port that is taken must not cost the trial its other ways to report.
+		cfg.Guarded, cfg.Katib, cfg.Trouble = listenTCP(ctx, a.over, r.cfg)
+	}
 	var pushed *push.Source
 	if err = makeShared(cfg.Artifacts); err == nil {
 		pushed, err = push.New(cfg)
 	}
-	if err == nil {
+	if err == nil && !ended {
 		err = tellProgram(r.cfg, cfg)
 	}
 	if err != nil {

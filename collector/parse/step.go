@@ -242,12 +242,16 @@ func product(a, b int64) int64 {
 	return a * b
 }
 
+// maxPerStep is more than perStep matches, in bytes.
+const maxPerStep = 16
+
 var perStep = regexp.MustCompile(`(?i)(?:\b|_)(?:time|it|ns|us|µs|ms|s|secs?|seconds?)/$`)
 
 // isRate reports whether a line up to a step's name says what each step costs, as
 // in `time/step: 12`.
 func isRate(before []byte) bool {
-	return len(before) > 0 && before[len(before)-1] == '/' && perStep.Match(before)
+	end := before[max(0, len(before)-maxPerStep):] // a line may have very many steps
+	return len(end) > 0 && end[len(end)-1] == '/' && perStep.Match(end)
 }
 
 // timeUnits are the units of a duration that may stand after a blank.

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -178,6 +179,8 @@ func (e *Events) record(at int64) (data []byte, end int64, err error) {
 	switch want := mask(crc32.Checksum(whole[:8], castagnoli)); {
 	case crc == 0 && size == 0:
 		return nil, at, ErrZeros
+	case crc != want && whole[recordHeader-1] == 0 && e.zerosFrom(at+recordHeader):
+		return nil, at, ErrZeros
 	case crc != want:
 		return nil, at, fmt.Errorf("%w: the checksum of a record's length does not match, at byte %d", ErrBroken, at)
 	case size > math.MaxInt64/2:
@@ -199,9 +202,19 @@ func (e *Events) record(at int64) (data []byte, end int64, err error) {
 	}
 	data, footer := whole[recordHeader:recordHeader+size], whole[recordHeader+size:]
 	if binary.LittleEndian.Uint32(footer) != mask(crc32.Checksum(data, castagnoli)) {
+		if footer[recordFooter-1] == 0 && e.zerosFrom(end) {
+			return nil, at, ErrZeros
+		}
 		err = errChecksum
 	}
 	return data, end, err
+}
+
+// zerosFrom reports whether the file ends at a place, or has zeros where a record would
+// begin there: then zeros before that place may stand for data that is still to come.
+func (e *Events) zerosFrom(at int64) bool {
+	b, err := e.window.at(at, 1)
+	return errors.Is(err, io.EOF) || err == nil && len(bytes.Trim(b[:min(len(b), recordHeader)], "\x00")) == 0
 }
 
 // window shows a part of a file.

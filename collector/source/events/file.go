@@ -230,7 +230,7 @@ func (r *dirRun) read(ctx context.Context, f *eventFile) (more, ok bool) {
 	if err != nil && (!f.zeros || errors.Is(err, parse.ErrRecord)) {
 		ok = r.trouble(f, err)
 	}
-	if f.off == before {
+	if f.off == before && !f.zeros { // data may take their place
 		f.size = file.Info.Size()
 	}
 	return f.off > before && !f.done, ok

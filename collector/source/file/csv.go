@@ -204,6 +204,9 @@ func (r *csvFile) nothing() error { return neverWritten(r.cfg.Path) }
 
 func (r *csvFile) finish() bool {
 	if len(r.partial) > 0 && !r.cutting {
+		if bytes.IndexByte(r.partial, '\n') >= 0 && !r.said.Tell(fmt.Errorf("the record at byte %d has a quote that is not closed: the rows after it are not read", r.start)) {
+			return false
+		}
 		r.samples, _ = r.parser.ParseCut(r.samples[:0], bytes.TrimSuffix(r.partial, []byte("\r")))
 		if !r.row() {
 			return false

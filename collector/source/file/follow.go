@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -116,6 +117,10 @@ func (r *follower) read() (n int, ok bool) {
 	n, err := r.cur.ReadAt(r.buf[:n], r.cur.off)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, r.said.Tell(err)
+	}
+	if errors.Is(err, io.EOF) && !r.leaving {
+		// Network file systems may show the size before the data, and zeros meanwhile.
+		n = len(bytes.TrimRight(r.buf[:n], "\x00"))
 	}
 	if n == 0 {
 		return 0, true

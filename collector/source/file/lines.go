@@ -40,6 +40,7 @@ type lines struct {
 	asked   []string     // without repeats
 	missing []string     // of them
 	any     bool         // something was fed
+	kept    bool         // by a StreamWriter, which writes noEnd
 
 	echo io.Writer // gets what is fed; nil: nothing does
 
@@ -272,7 +273,7 @@ func (l *lines) told() bool {
 
 // line yields the points of one line.
 func (l *lines) line(at int64, b []byte) bool {
-	if text, torn := bytes.CutSuffix(b, []byte(noEnd)); torn {
+	if text, torn := bytes.CutSuffix(b, []byte(noEnd)); torn && l.kept {
 		return l.tail(at, text, true)
 	}
 	// A file that was truncated under a writer that does not append begins

@@ -26,6 +26,7 @@ func OpenStream(cfg Config) (collector.Source, error) {
 	return cfg.polled("stdout", func(said *source.Troubles) source.Poller {
 		s := &stream{cfg: cfg}
 		s.lines, _ = newWantedLines(cfg, "stdout", said.Yield) // it did a moment ago
+		s.kept = true
 		return newFollower(cfg, said, s, s.next)
 	}), nil
 }

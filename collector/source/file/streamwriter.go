@@ -159,6 +159,7 @@ func (w *StreamWriter) put(b []byte) {
 			w.drop(len(b))
 			return
 		}
+		used = 0
 	}
 	n, err := w.file.Write(b)
 	w.place += int64(n)
@@ -166,9 +167,13 @@ func (w *StreamWriter) put(b []byte) {
 		return
 	}
 	// What comes next gets a segment of its own, and the reader sees the gap.
-	w.drop(len(b) - n)
 	w.file.Close()
+	if used+int64(n) == 0 {
+		// While the disk is full, empty segments must not push out what is kept.
+		_ = os.Remove(w.file.Name())
+	}
 	w.file = nil
+	w.drop(len(b) - n)
 }
 
 func (w *StreamWriter) drop(n int) {

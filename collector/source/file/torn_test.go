@@ -61,6 +61,7 @@ func TestATornNumberIsLeftOut(t *testing.T) {
 				}
 				return true
 			})
+			l.kept = true
 			if tc.ended == badly && tc.text != "" && !strings.HasSuffix(tc.text, "\n") {
 				tc.text += noEnd + "\n" // as a StreamWriter keeps it
 			}

@@ -291,11 +291,11 @@ func (r *run) finish() {
 			return
 		}
 	}
-	if !r.answered {
+	if !r.answered && len(r.cfg.Last) == 0 {
 		r.said.Tell(fmt.Errorf("%s never answered: %w", r.cfg.URL, r.refusal))
 		return
 	}
-	missing := source.NotFound(r.cfg.Metrics, func(m string) bool { return r.found[m] || r.last[m].Metric != "" })
+	missing := source.NotFound(r.cfg.Metrics, func(m string) bool { return r.found[m] || r.cfg.Last[m].Metric != "" })
 	if len(missing) > 0 {
 		r.said.Tell(&source.MissingError{Metrics: missing, Text: r.cfg.URL + ": " + r.page.notFound(missing)})
 	}

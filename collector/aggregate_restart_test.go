@@ -1,0 +1,25 @@
+package collector_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// A restarted program may print a value before it states its first step, such as
+// "resumed, loss=0.9".
+func TestObservationAfterARestartThatBeginsWithoutAStep(t *testing.T) {
+	series := func(n int64, points ...collector.Point) collector.Series {
+		for i := range points {
+			points[i].Metric, points[i].Source, points[i].Seq = "loss", "stdout", int64(i)
+		}
+		return collector.Series{Attempt: collector.Attempt{ID: "pod/" + string(rune('0'+n)), Started: time.Unix(n, 0)}, Metric: "loss", Points: points}
+	}
+	first := series(0, collector.Point{Value: 0.9, Step: 1}, collector.Point{Value: 0.1, Step: 2}, collector.Point{Value: 0.5, Step: 3})
+	second := series(1, collector.Point{Value: 0.8, Step: collector.NoStep}, collector.Point{Value: 0.7, Step: 3}, collector.Point{Value: 0.6, Step: 4})
+	o := collector.Observe([]collector.Series{first, second}, "loss")
+	if o.Min.Value != 0.1 || o.Max.Value != 0.9 || o.Latest.Value != 0.6 || o.Points != 5 {
+		t.Errorf("least %v, greatest %v, latest %v of %d points; want 0.1, 0.9, 0.6 of 5", o.Min.Value, o.Max.Value, o.Latest.Value, o.Points)
+	}
+}
