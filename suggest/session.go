@@ -20,7 +20,8 @@ type Session struct {
 	// Stopper is asked at each report. Nil: no trial is stopped.
 	Stopper Stopper
 
-	asked bool // since the last preparation
+	asked  bool           // since the last preparation
+	curves map[int]*Trial // by number, whose curves grew here: others may go on from all others
 }
 
 // Asked is a trial to run.
@@ -111,6 +112,9 @@ func (s *Session) Tell(results ...Result) error {
 		told[i] = &after
 	}
 	s.Study.Put(told...)
+	for _, t := range told {
+		delete(s.curves, t.Number)
+	}
 	return nil
 }
 
@@ -125,8 +129,15 @@ func (s *Session) Report(number int, m Sample) (stop bool, why string, err error
 		return false, "", fmt.Errorf("trial %d has ended (%s); report only what runs", number, before.State)
 	}
 	t := *before
+	if s.curves[number] != before {
+		t.Curve = slices.Clip(t.Curve)
+	}
 	t.State, t.Curve = Running, withSample(t.Curve, m)
 	s.Study.Put(&t)
+	if s.curves == nil {
+		s.curves = map[int]*Trial{}
+	}
+	s.curves[number] = s.Study.Trial(number)
 	if s.Stopper == nil {
 		return false, "", nil
 	}

@@ -139,3 +139,27 @@ func TestTypedParametersAreThoseThatUsersWrite(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A study that two sessions go on from is neither one's own.
+func TestSessionsThatGoOnFromOneStudyKeepTheirOwnCurves(t *testing.T) {
+	space, err := suggest.NewSpace([]suggest.ParameterSpec{suggest.Float("x", 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := suggest.Session{Study: suggest.Study{Space: space, Objectives: []suggest.Objective{{Name: "loss"}}}}
+	one.Study.Put(&suggest.Trial{Point: space.Decode([]float64{0.5})})
+	report := func(s *suggest.Session, step int64, value float64) {
+		if _, _, err := s.Report(0, suggest.Sample{Step: step, Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step := range int64(3) {
+		report(&one, step, 1)
+	}
+	other := suggest.Session{Study: one.Study}
+	report(&one, 3, 2)
+	report(&other, 3, 7)
+	if got := one.Study.Trial(0).Curve[3].Value; got != 2 {
+		t.Errorf("the first session reported 2 and has %v", got)
+	}
+}

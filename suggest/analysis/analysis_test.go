@@ -300,7 +300,7 @@ func TestDistribution(t *testing.T) {
 func TestHypervolume(t *testing.T) {
 	s := tell(t, []suggest.Direction{suggest.Minimize, suggest.Maximize},
 		[]float64{3, 1}, []float64{4, 1}, []float64{1, 3}, []float64{2, 2}, []float64{9, 9}, []float64{0, 4}, []float64{math.NaN(), 9})
-	got, used, err := Hypervolume(s, []float64{5, 0})
+	got, used, err := Hypervolume(t.Context(), s, []float64{5, 0})
 	// By hand: 2*1; then 4*3; then nothing, twice, as {9, 9} is outside and
 	// {2, 2} is dominated; then 5*4.
 	if diff := cmp.Diff([]Volume{{0, 2}, {2, 12}, {5, 20}}, got); diff != "" || err != nil {
@@ -309,16 +309,16 @@ func TestHypervolume(t *testing.T) {
 	if diff := cmp.Diff([]float64{5, 0}, used); diff != "" {
 		t.Error(diff)
 	}
-	_, used, err = Hypervolume(s, nil)
+	_, used, err = Hypervolume(t.Context(), s, nil)
 	if err != nil || len(used) != 2 || used[0] < 9 || used[1] > 1 {
 		t.Errorf("the reference from the results is %v, %v", used, err)
 	}
 	for _, wrong := range [][]float64{{1}, {math.NaN(), 1}} {
-		if _, _, err := Hypervolume(s, wrong); err == nil {
+		if _, _, err := Hypervolume(t.Context(), s, wrong); err == nil {
 			t.Errorf("the reference %v gives no error", wrong)
 		}
 	}
-	if got, _, err := Hypervolume(tell(t, []suggest.Direction{suggest.Minimize}), nil); err != nil || len(got) > 0 {
+	if got, _, err := Hypervolume(t.Context(), tell(t, []suggest.Direction{suggest.Minimize}), nil); err != nil || len(got) > 0 {
 		t.Errorf("an empty study gives %v, %v", got, err)
 	}
 }

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -96,8 +97,9 @@ type Volume struct {
 // hypervolume of the results so far. reference has a value for each objective
 // that good results are better than; nil takes one from the results: see
 // pareto.Reference. used is the reference. Trials that violate a constraint do
-// not count.
-func Hypervolume(s suggest.Study, reference []float64) (growth []Volume, used []float64, err error) {
+// not count. Its time grows exponentially with the number of objectives: the error
+// is that of ctx when it ends before.
+func Hypervolume(ctx context.Context, s suggest.Study, reference []float64) (growth []Volume, used []float64, err error) {
 	all := feasible(s)
 	if reference != nil && len(reference) != len(s.Objectives) {
 		return nil, nil, fmt.Errorf("the reference has %d values for %d objectives; give one for each", len(reference), len(s.Objectives))
@@ -123,7 +125,11 @@ func Hypervolume(s suggest.Study, reference []float64) (growth []Volume, used []
 			continue
 		}
 		front = append(slices.DeleteFunc(front, func(q []float64) bool { return pareto.Dominates(p, q) }), p)
-		if v := pareto.Hypervolume(front, ref); v > volume {
+		v, err := pareto.HypervolumeWithin(ctx, front, ref)
+		if err != nil {
+			return nil, slices.Clone(reference), fmt.Errorf("measure the volume of %d points with %d objectives: %w", len(front), len(ref), err)
+		}
+		if v > volume {
 			volume = v
 			growth = append(growth, Volume{Trial: all[i].Number, Volume: v})
 		}

@@ -116,7 +116,7 @@ func (d *dehb) next(ctx context.Context, s suggest.Study, b *rungBook, known *pr
 				break
 			}
 			point := d.spend(d.evolve(member, parents, stream), t.resource)
-			if !d.fidelity.space.Contains(point) || !known.Unknown(d.spend(point, float64(d.min))) {
+			if !d.fidelity.allowed(point) || !known.Unknown(d.spend(point, float64(d.min))) {
 				continue
 			}
 			p := b.start(t.bracket, t.rung, point, t.resource)

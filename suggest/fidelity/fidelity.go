@@ -35,6 +35,7 @@ type fidelity struct {
 	sampler suggest.Algorithm
 	learns  bool // the sampler learns from results
 	joint   bool // and from those of all resources at once; see curves
+	whole   bool // the sampler knows points with all of the resource only
 }
 
 // defaultMax is the largest resource when no setting says what it is: with eta = 3,
@@ -122,6 +123,10 @@ func (f *fidelity) readSampler(r *suggest.SettingsReader) {
 	if err != nil {
 		r.Reject(fmt.Errorf("sampler %s: %w", name, err))
 	}
+	if name == bayes.Name && f.parameter >= 0 {
+		// A process would go on to propose the point that it likes with each resource in turn.
+		a, f.whole = bayes.NewOver(f.space, f.seeding, nil, f.entire), true
+	}
 	f.sampler, f.learns = a, s.Adaptive
 }
 
@@ -162,6 +167,9 @@ func (f *fidelity) spend(p suggest.Point, resource float64) suggest.Point {
 	out[f.parameter] = nearestValue(f.space.At(f.parameter), resource)
 	return out
 }
+
+// entire is the point with all of the resource.
+func (f *fidelity) entire(p suggest.Point) suggest.Point { return f.spend(p, float64(f.max)) }
 
 // spent is the resource of a trial: of one that was given none, such as a queued point, that in
 // the parameter for it. 0: it is not known, and the trial counts as a whole one.
@@ -238,13 +246,13 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 			return suggest.Proposal{}, suggest.ErrExhausted
 		}
 		p := f.spend(got[0].Point, resource)
-		if f.space.Contains(p) && !known[f.plainKey(p)] {
+		if f.allowed(p) && !known[f.plainKey(p)] {
 			got[0].Point = p
 			return got[0], nil
 		}
 		view.Trials = append(view.Trials, &suggest.Trial{Number: view.NextNumber(), Point: got[0].Point, State: suggest.Killed})
 	}
-	return suggest.Proposal{}, suggest.ErrExhausted
+	return f.drawBlind(s, b, known, resource)
 }
 
 // prepare lets a sampler that takes its time learn what draw will ask of it
@@ -302,6 +310,9 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 	view.Trials = make([]*suggest.Trial, len(b.base))
 	for i, base := range b.base {
 		t := &suggest.Trial{Number: i, Point: base.trial.Point, State: suggest.Killed, Values: base.trial.Values, Constraints: base.trial.Constraints}
+		if f.whole && len(t.Point) == f.space.Len() {
+			t.Point = f.entire(t.Point)
+		}
 		if base.last == nil && (!f.learns || f.counts(base.trial, level)) {
 			t.State = base.trial.State
 		}

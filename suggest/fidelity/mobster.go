@@ -30,7 +30,7 @@ func (f *fidelity) model() {
 	}
 	var spend func(suggest.Point) suggest.Point
 	if f.parameter >= 0 {
-		spend = func(p suggest.Point) suggest.Point { return f.spend(p, float64(f.max)) }
+		spend = f.entire
 	}
 	f.sampler = bayes.NewOver(f.space, f.seeding, levels, spend)
 	f.learns, f.joint = true, true
@@ -43,7 +43,7 @@ func (f *fidelity) curves(s suggest.Study, b *rungBook) suggest.Study {
 	s.Initial, s.Budget = nil, 0
 	s.Trials = make([]*suggest.Trial, len(b.base))
 	for i, base := range b.base {
-		t := &suggest.Trial{Number: i, Point: f.spend(base.trial.Point, float64(f.max)), Meta: base.trial.Meta, State: suggest.Killed}
+		t := &suggest.Trial{Number: i, Point: f.entire(base.trial.Point), Meta: base.trial.Meta, State: suggest.Killed}
 		if base.last == nil {
 			t.State, t.Values, t.Constraints, t.Resource = base.trial.State, base.trial.Values, base.trial.Constraints, f.spent(base.trial)
 		}

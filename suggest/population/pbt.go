@@ -238,13 +238,22 @@ func (a *pbt) begin(v *interval, x exploration) (why string, err error) {
 // repeat is for a member all of whose trials of the generation failed.
 func (a *pbt) repeat(v *interval, failures []*interval, x exploration) (why, fallback string, err error) {
 	last, inARow := failures[0], 0
-	for inARow < len(failures) && failures[inARow].parent == last.parent && failures[inARow].point.Equal(last.point) {
-		inARow++
+	for _, f := range failures {
+		if f.parent != last.parent || !f.point.Equal(last.point) {
+			break
+		}
+		if f.outcome != killed {
+			inARow++
+		}
 	}
 	donors := x.population.donors(v.generation-1, v.member, a.quantile)
 	if last.outcome != diverged && inARow < a.failures || len(donors) == 0 {
 		v.point, v.parent = last.point, last.parent
-		return fmt.Sprintf("repeats trial %d, which failed", last.number), "", nil
+		how := "failed"
+		if last.outcome == killed {
+			how = "was killed"
+		}
+		return fmt.Sprintf("repeats trial %d, which %s", last.number, how), "", nil
 	}
 	what := fmt.Sprintf("member %d failed %d times in generation %d", v.member, inARow, v.generation)
 	if last.outcome == diverged {

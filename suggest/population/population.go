@@ -32,6 +32,7 @@ const (
 	stopped                 // pruned: ranked last, never continued
 	diverged                // it ended with a value that is no finite number
 	crashed                 // it ended without a value
+	killed                  // from outside, which says nothing of its point
 )
 
 // interval is one trial of a population: a member trained for a generation.
@@ -130,6 +131,8 @@ func assess(r *history.Row) (result outcome, loss, violation float64) {
 	switch {
 	case r.Class == history.Running:
 		return training, math.Inf(1), 0
+	case r.State == suggest.Killed:
+		return killed, math.Inf(1), 0
 	case r.State == suggest.Pruned:
 		return stopped, math.Inf(1), math.Inf(1)
 	case r.Losses != nil:

@@ -42,7 +42,7 @@ type Tried struct {
 	finite bool
 	size   uint64
 	// keys of the tried points; nil when they are not tracked, as independent
-	// draws from a space that is neither finite nor constrained do not meet.
+	// draws from a space without end, constraints and conditions do not meet.
 	Keys map[string]struct{}
 	// rows are where to begin when constraints leave little of the space, and added
 	// the points of this question.
@@ -53,7 +53,8 @@ type Tried struct {
 // NewTried knows the points of trials in all states: what failed is not tried
 // again.
 func NewTried(space suggest.Space, rows []*history.Row) *Tried {
-	if _, finite := space.Size(); finite || space.Constrained() { // next to allowed points, others may be the same in all digits
+	// Next to allowed points, others may be the same in all digits; and a branch may have few.
+	if _, finite := space.Size(); finite || space.Constrained() || space.Conditional() {
 		return NewTriedAlways(space, rows)
 	}
 	return &Tried{space: space, rows: rows}
@@ -135,6 +136,9 @@ func (t *Tried) Untried(ctx context.Context, draw func() suggest.Point, stream *
 		if p := t.space.Decode(u); t.Add(p) {
 			return p, nil
 		}
+	}
+	if !t.space.Constrained() {
+		return nil, suggest.ErrExhausted // its doubles are so narrow that they have hardly any values
 	}
 	return nil, fmt.Errorf("none of %d points drawn satisfies the constraints on the parameters; loosen them, narrow the ranges to where they hold, or give an initial point that satisfies them", attemptsBlind)
 }

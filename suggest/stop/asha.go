@@ -179,6 +179,9 @@ func (c contest) judge(s suggest.Study, t *suggest.Trial) (stop bool, why string
 	if !ok || family.continues(t) >= float64(rung) {
 		return false, ""
 	}
+	if since, ok := own.diverged(); ok { // where others have too, it ties with them
+		return true, whyDiverged(since)
+	}
 	// Reports that skip a rung: the first one after it counts.
 	best := own.from(rung).best()
 	losses := []float64{best}

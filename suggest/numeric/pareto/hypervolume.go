@@ -1,6 +1,7 @@
 package pareto
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -39,16 +40,26 @@ func Reference(points [][]float64) []float64 {
 // hypervolumes" (2012), for more, whose time grows exponentially with the
 // number of objectives. It is +Inf when it is too large for a float64.
 func Hypervolume(points [][]float64, ref []float64) float64 {
+	v, _ := HypervolumeWithin(context.Background(), points, ref)
+	return v
+}
+
+// HypervolumeWithin is Hypervolume as long as ctx lasts, and its error after that.
+func HypervolumeWithin(ctx context.Context, points [][]float64, ref []float64) (float64, error) {
 	gains, kept, exponent := gainsOf(points, ref)
 	if len(kept) == 0 {
-		return 0
+		return 0, nil
 	}
 	for _, i := range kept {
 		if slices.ContainsFunc(points[i], func(x float64) bool { return math.IsInf(x, -1) }) {
-			return math.Inf(1)
+			return math.Inf(1), nil
 		}
 	}
-	return math.Ldexp(volume(gains), exponent)
+	v := volume(ctx, gains)
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return math.Ldexp(v, exponent), nil
 }
 
 // gainsOf says by how much the points are better than ref, in units of powers
@@ -88,8 +99,8 @@ func gainsOf(points [][]float64, ref []float64) (gains [][]float64, kept []int, 
 }
 
 // volume is the hypervolume above the origin; gains are positive and better
-// when larger. It may reorder gains.
-func volume(gains [][]float64) float64 {
+// when larger. It may reorder gains. When ctx ends it is meaningless.
+func volume(ctx context.Context, gains [][]float64) float64 {
 	switch {
 	case len(gains) == 0:
 		return 0
@@ -108,7 +119,7 @@ func volume(gains [][]float64) float64 {
 	case 3:
 		return sweep(gains)
 	}
-	return slicing(gains)
+	return slicing(ctx, gains)
 }
 
 func product(g []float64) float64 {
@@ -195,13 +206,16 @@ func climb(stairs [][]float64, g []float64) (_ [][]float64, added float64) {
 
 // slicing adds up what each point adds to the points that are better in the
 // last objective, which the recursion therefore need not look at.
-func slicing(gains [][]float64) float64 {
+func slicing(ctx context.Context, gains [][]float64) float64 {
 	last := len(gains[0]) - 1
 	descending(gains, last)
 	sum := 0.0
 	for k, g := range gains {
+		if last > 3 && ctx.Err() != nil { // below, a slice takes no time
+			break
+		}
 		rest := limited(gains[:k], g[:last])
-		sum += g[last] * math.Max(0, product(g[:last])-volume(rest))
+		sum += g[last] * math.Max(0, product(g[:last])-volume(ctx, rest))
 	}
 	return sum
 }
@@ -249,7 +263,7 @@ func Select(points [][]float64, ref []float64, k int) []int {
 			if bounds[i] < most || bounds[i] == 0 {
 				break
 			}
-			bounds[i] = math.Max(0, product(gains[i])-volume(limited(picked, gains[i])))
+			bounds[i] = math.Max(0, product(gains[i])-volume(context.Background(), limited(picked, gains[i])))
 			if bounds[i] > most || bounds[i] == most && most > 0 && i < best {
 				best, most = i, bounds[i]
 			}
