@@ -140,8 +140,11 @@ func (t *Trial) beat(running context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 		}
-		// What fails in passing is tried again at the next beat.
-		_ = t.report(running, nil)
+		// What fails in passing is tried again at the next beat, and so is what has no
+		// answer for so long that the lease may end: its server may be gone.
+		within, enough := context.WithTimeout(running, 2*every)
+		_ = t.report(within, nil)
+		enough()
 	}
 }
 

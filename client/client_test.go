@@ -19,6 +19,7 @@ type answers struct {
 	vernierv1.UnimplementedExperimentServiceHandler
 	suggest          func() *vernierv1.SuggestTrialsResponse
 	report, complete error
+	hang             func(context.Context) // in a report
 }
 
 func (a *answers) SuggestTrials(context.Context, *vernierv1.SuggestTrialsRequest) (*vernierv1.SuggestTrialsResponse, error) {
@@ -28,7 +29,10 @@ func (a *answers) SuggestTrials(context.Context, *vernierv1.SuggestTrialsRequest
 	return handsOut(), nil
 }
 
-func (a *answers) ReportTrial(context.Context, *vernierv1.ReportTrialRequest) (*vernierv1.ReportTrialResponse, error) {
+func (a *answers) ReportTrial(ctx context.Context, _ *vernierv1.ReportTrialRequest) (*vernierv1.ReportTrialResponse, error) {
+	if a.hang != nil {
+		a.hang(ctx)
+	}
 	return &vernierv1.ReportTrialResponse{}, a.report
 }
 
@@ -138,5 +142,33 @@ func TestTheLastTrialsAreWaitedFor(t *testing.T) {
 	}
 	if _, _, err := c.Ask(t.Context(), "e"); !errors.Is(err, client.ErrDone) || len(rest) > 0 {
 		t.Errorf("%d answers left: %v", len(rest), err)
+	}
+}
+
+// A server that has lost its power does not say so: the trial must be kept by way of
+// another one before its lease ends.
+func TestAHeartbeatWithoutAnAnswerIsSentAgain(t *testing.T) {
+	beats := make(chan struct{}, 100)
+	a := &answers{}
+	a.hang = func(ctx context.Context) {
+		select {
+		case beats <- struct{}{}:
+		default:
+		}
+		<-ctx.Done()
+	}
+	c := serve(t, a)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, _, err := c.Ask(ctx, "e"); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(10 * time.Second)
+	for i := range 3 {
+		select {
+		case <-beats:
+		case <-late:
+			t.Fatalf("after %d heartbeats there was none", i)
+		}
 	}
 }

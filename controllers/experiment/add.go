@@ -20,6 +20,12 @@ const (
 	importLease = 3600
 )
 
+// ranElsewhere says whether a trial was imported, and not handed out since.
+func ranElsewhere(t *v1beta1.Trial) bool {
+	l, ok := t.Lease()
+	return ok && l.Worker == importer
+}
+
 // Elsewhere is a trial that ran outside of Vernier.
 type Elsewhere struct {
 	// ID that no other one of the experiment has.

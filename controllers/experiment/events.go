@@ -51,6 +51,10 @@ func transitions(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatu
 		if had.Message != has.Message {
 			out = append(out, events.Normal("Suspended", "Suspend", has.Message))
 		}
+	case has.Message == messageStopping:
+		if had.Message != has.Message {
+			out = append(out, events.Normal("Stopping", "Stop", has.Message))
+		}
 	case has.Type == v1beta1.ExperimentFailed: // its message counts trials, and goes on doing so
 	case had.Type == has.Type && had.Message != has.Message && has.Message != messageRunning && has.Message != createdMessage(exp),
 		len(before.Conditions) == 0 && has.Type == v1beta1.ExperimentCreated && has.Message != createdMessage(exp):

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -38,8 +39,13 @@ func failuresInARow(trials []*v1beta1.Trial) (run failures) {
 	for _, t := range slices.Backward(trials) {
 		switch t.State() {
 		case v1beta1.TrialFailed, v1beta1.TrialMetricsUnavailable:
+			newest := t.Name + ": " + t.LastCondition().Message
+			if ranElsewhere(t) { // which says nothing of the program that runs now
+				run.last = cmp.Or(run.last, newest)
+				continue
+			}
 			if run.n++; run.n == 1 {
-				run.last = t.Name + ": " + t.LastCondition().Message
+				run.last = newest
 			}
 			if at := t.Status.CompletionTime; at != nil && at.After(run.ended) {
 				run.ended = at.Time

@@ -116,7 +116,7 @@ func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n in
 		return h, false, nil
 	}
 	for _, t := range free {
-		if len(h.Trials) >= n {
+		if len(h.Trials) >= n || exp.Annotations[v1beta1.AnnotationEnd] != "" {
 			break
 		}
 		again, err := c.handAgain(ctx, t, lease)
@@ -149,7 +149,7 @@ func leased(trials []*v1beta1.Trial, want v1beta1.Lease, now time.Time) (mine, f
 		l, ok := t.Lease()
 		switch {
 		case !ok:
-		case want.Request != "" && l.Request == want.Request && !l.Released:
+		case want.Request != "" && l.Request == want.Request && !l.Released && (l.Worker == importer) == (want.Worker == importer):
 			mine = append(mine, t)
 		case !t.IsCompleted() && !t.AskedToStop() && !l.Held(now):
 			free = append(free, t)

@@ -65,7 +65,9 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 	case next.IsCompleted():
 		a.stopWhy = fmt.Sprintf(messageStop, next.LastCondition().Reason)
 		a.stop = stillRunning(trials)
-	case !f.exhausted && f.trouble == "" && !exp.Spec.Suspend && exp.Annotations[v1beta1.AnnotationEnd] == "":
+	case exp.Annotations[v1beta1.AnnotationEnd] != "":
+		a.stopWhy, a.stop = messageAbandoned, withoutWorker(trials, now)
+	case !f.exhausted && f.trouble == "" && !exp.Spec.Suspend:
 		a.first = nextNumber(trials)
 		away, later := inQueue(exp, trials, now)
 		a.add, a.after = c.run.atOnce(min(room(exp, c.counts, away), addMost), now)
@@ -178,20 +180,22 @@ func inQueue(exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) (a
 
 // resumable says whether an experiment that has ended goes on: it ended because of
 // maxTrialCount or maxGPUHours, its policy allows it, and that was raised; or because too
-// many trials failed, and more may fail now. The count in the status is that of its
+// many trials failed, and more may fail now. The counts in the status are those of its
 // end: trials that were deleted since, or that the cache does not show yet, do not
 // bring it back.
 func resumable(exp *v1beta1.Experiment, c tally) bool {
-	limit := exp.Spec.MaxTrialCount
+	limit, end := exp.Spec.MaxTrialCount, &exp.Status
+	c.gpus.ended = max(c.gpus.ended, end.GPUHoursUsed())
 	b, limited := c.gpus.left()
 	switch {
-	case limit != nil && *limit <= exp.Status.Trials, limited && b.left <= 0:
+	case limit != nil && *limit <= end.Trials, limited && b.left <= 0:
 		return false
 	case exp.FailedByTrials():
 		if failed := exp.Spec.MaxFailedTrialCount; failed != nil {
-			return c.bad() < int(*failed)
+			return end.TrialsFailed+end.TrialMetricsUnavailable < *failed
 		}
-		return limit != nil && c.run.n < c.run.limit(&exp.Spec)
+		gone := max(0, int(end.Trials)-c.total) // any of them may be one of those in a row
+		return limit != nil && c.run.n+gone < c.run.limit(&exp.Spec)
 	default:
 		return exp.CanResume()
 	}
@@ -206,6 +210,15 @@ func stillRunning(trials []*v1beta1.Trial) []*v1beta1.Trial {
 		}
 	}
 	return out
+}
+
+// withoutWorker are those that run outside and have lost their workers: there may never
+// be another one that takes them.
+func withoutWorker(trials []*v1beta1.Trial, now time.Time) []*v1beta1.Trial {
+	return slices.DeleteFunc(stillRunning(trials), func(t *v1beta1.Trial) bool {
+		l, outside := t.Lease()
+		return !outside || l.Held(now)
+	})
 }
 
 // nextNumber is one above the greatest; trials are in order of number.

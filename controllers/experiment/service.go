@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -34,6 +35,9 @@ func (c *Controller) fromService(ctx context.Context, exp *v1beta1.Experiment, a
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the suggestion of experiment %s/%s: %w", exp.Namespace, exp.Name, err)
+	}
+	if !metav1.IsControlledBy(s, exp) {
+		return nil, &waitError{fmt.Sprintf("the suggestion %s/%s is that of a deleted experiment of this name, or of another client: once it is deleted, the algorithm's service is asked", exp.Namespace, exp.Name)}
 	}
 	if failed := s.Condition(v1beta1.SuggestionFailed); failed != nil && failed.Status == corev1.ConditionTrue {
 		return nil, &fatalError{failed.Message}

@@ -30,6 +30,7 @@ const (
 	messageInARow        = v1beta1.MessageMaxFailed + ": the last %d trials have all failed, so something is wrong with more than their parameters. Set maxFailedTrialCount to allow more" + v1beta1.NewestSays + "%s"
 	messageAllFailed     = v1beta1.MessageMaxFailed + ": all %d trials have failed" + v1beta1.NewestSays + "%s"
 	messageFailures      = v1beta1.MessageMaxFailed + ": %s failed and %s no metrics (maxFailedTrialCount is %d). The conditions of these trials say why"
+	messageAbandoned     = "the experiment was stopped, and the trial has no worker"
 	messageStop          = "the experiment has ended: %s"
 )
 

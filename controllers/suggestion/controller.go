@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -174,6 +175,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return c.write(ctx, exp, have, plan(have, exp, trials, c.Now()))
 }
 
+// beingDeleted says that a create found an object of that name that goes as soon as
+// nothing uses it: that of a deleted experiment of the same name.
+func beingDeleted(err error) bool {
+	return apierrors.IsAlreadyExists(err) && strings.HasPrefix(err.Error(), "object is being deleted: ")
+}
+
 // write creates or updates the record: the spec first, which gives the object
 // back with the status that the server has.
 func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, have, want *v1beta1.Suggestion) (reconcile.Result, error) {
@@ -185,6 +192,8 @@ func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, have, w
 		if claim, needed := volumeClaim(exp, want); claim != nil && (needed || study.KnownAlgorithm(want.AlgorithmName())) {
 			err := c.Client.Create(ctx, claim)
 			switch {
+			case beingDeleted(err):
+				return reconcile.Result{RequeueAfter: lag}, nil
 			case !needed && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)): // a quota, for instance; nothing is kept in it
 				log.FromContext(ctx).Error(err, "the volume claim that Katib's clients look for cannot be made")
 			case err != nil && !apierrors.IsAlreadyExists(err):

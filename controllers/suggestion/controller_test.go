@@ -118,3 +118,43 @@ func TestAClaimThatIsForbidden(t *testing.T) {
 		})
 	}
 }
+
+// An experiment that is made again at once has the name of one whose pods may still use
+// its claim. That claim goes with them, so it is not taken for the new one's.
+func TestAClaimThatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme, metav1.AddMetaToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exp := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: "u"}, Spec: v1beta1.ExperimentSpec{
+		Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: "pbt", AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: v1beta1.SettingTrialDir, Value: "/ckpt"}}}}}
+	goes := true
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(exp).WithStatusSubresource(&v1beta1.Suggestion{}).
+		WithIndex(&v1beta1.Trial{}, index.Owner, func(client.Object) []string { return nil }).
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, cl client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if _, claim := o.(*corev1.PersistentVolumeClaim); claim && goes {
+				err := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "persistentvolumeclaims"}, o.GetName())
+				err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message // as the API server does
+				return err
+			}
+			return cl.Create(ctx, o, opts...)
+		}}).Build()
+	key := client.ObjectKeyFromObject(exp)
+	for range 2 {
+		result, err := New(Options{Client: api, Now: time.Now}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := api.Get(t.Context(), key, &v1beta1.Suggestion{}) == nil
+		if goes && (made || result.RequeueAfter == 0) || !goes && !made {
+			t.Errorf("the old claim is there: %t; the record is made: %t; again after %s", goes, made, result.RequeueAfter)
+		}
+		goes = false
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := api.List(t.Context(), &claims); err != nil || len(claims.Items) != 1 {
+		t.Errorf("%d claims, %v", len(claims.Items), err)
+	}
+}

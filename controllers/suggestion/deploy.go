@@ -140,7 +140,7 @@ func (c *Controller) deploy(ctx context.Context, s *v1beta1.Suggestion, a katib.
 		err := c.Client.Create(ctx, o)
 		if _, claim := o.(*corev1.PersistentVolumeClaim); apierrors.IsAlreadyExists(err) && !claim {
 			err = c.checkOwned(ctx, s, o)
-		} else if apierrors.IsAlreadyExists(err) {
+		} else if apierrors.IsAlreadyExists(err) && !beingDeleted(err) {
 			err = nil
 		}
 		if err != nil {

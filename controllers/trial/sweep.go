@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -80,11 +81,30 @@ func (c *Controller) sweepOnce(ctx context.Context) error {
 		if exist[id.UID] {
 			continue
 		}
+		lives, err := c.lives(ctx, id)
+		if err != nil {
+			return err
+		}
+		if lives {
+			continue
+		}
 		if err := c.Store.Delete(ctx, id.UID); err != nil {
 			return fmt.Errorf("delete the points of trial %s/%s: %w", id.Namespace, id.Name, err)
 		}
 	}
 	return nil
+}
+
+// lives asks the API server for a trial that the cache does not show: another manager
+// may have handed it out a moment ago.
+func (c *Controller) lives(ctx context.Context, id collector.TrialInfo) (bool, error) {
+	t := &metav1.PartialObjectMetadata{}
+	t.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Trial"))
+	err := c.Reader.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, t)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("look for trial %s/%s: %w", id.Namespace, id.Name, err)
+	}
+	return err == nil && string(t.UID) == id.UID, nil
 }
 
 // prune deletes the curves that the retention does not keep.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -129,8 +128,4 @@ func (c *Changes) join(topics []topic) (l *listener, leave func()) {
 			}
 		}
 	}
-}
-
-func (t topic) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: t.namespace, Name: t.experiment}
 }

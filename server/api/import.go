@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,13 +68,13 @@ func (s *service) ImportTrials(ctx context.Context, r *vernierv1.ImportTrialsReq
 
 // endImported stores the curves of a trial and completes it.
 func (s *service) endImported(ctx context.Context, p place, t *v1beta1.Trial, from *importedTrial, end *vernierv1.CompleteTrialRequest) (*v1beta1.Trial, error) {
-	points, err := readPoints(&vernierv1.ReportTrialRequest{Measurements: from.GetMeasurements()}, s.Now())
+	points, err := readPoints(from.GetMeasurements(), s.Now())
 	if err != nil {
 		return nil, err
 	}
-	if len(points) > 0 {
-		l, _ := t.Lease()
-		id := collector.TrialID{Namespace: t.Namespace, Name: t.Name, Experiment: p.experiment, UID: string(t.UID)}
+	l, _ := t.Lease()
+	id := collector.TrialID{Namespace: t.Namespace, Name: t.Name, Experiment: p.experiment, UID: string(t.UID)}
+	for points := range slices.Chunk(points, maxValues) {
 		if err := s.Store.Append(ctx, id, collector.Attempt{ID: strconv.Itoa(int(l.Attempt)), Started: l.Started}, points); err != nil {
 			return nil, explain(ctx, err)
 		}
@@ -120,6 +121,9 @@ func (s *service) readImported(exp *v1beta1.Experiment, trials []*importedTrial)
 		}
 		if err == nil {
 			err = checkValues(exp, t)
+		}
+		if err == nil {
+			_, err = readPoints(t.GetMeasurements(), s.Now())
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("trials[%d] (%s): %w", i, t.GetId(), err)

@@ -107,3 +107,68 @@ func TestWhatCannotBeImportedSaysWhy(t *testing.T) {
 		})
 	}
 }
+
+// IDs of imported trials and of requests are chosen by different programs, which count.
+func TestARequestDoesNotGetAnImportedTrial(t *testing.T) {
+	exp := searched()
+	exp.Spec.TrialTemplate, exp.Spec.MaxTrialCount = nil, ptr.To[int32](1)
+	s := serve(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		o.SetUID(types.UID(o.GetName()))
+		return c.Create(ctx, o, options...)
+	}}, exp)
+	if _, err := s.ImportTrials(t.Context(), &vernierv1.ImportTrialsRequest{Parent: parent, Trials: []*importedTrial{ran("7", 0.5, vernierv1.Trial_SUCCEEDED, 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.SuggestTrials(t.Context(), &vernierv1.SuggestTrialsRequest{Parent: parent, Worker: "w", RequestId: "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range got.GetTrials() {
+		t.Errorf("the request got trial %d, which is %s and of %s", trial.GetNumber(), trial.GetState(), trial.GetWorker())
+	}
+}
+
+func TestCurvesAreCheckedBeforeAnyTrialIsImported(t *testing.T) {
+	for name, c := range map[string]struct {
+		curve  []*vernierv1.Measurement
+		code   connect.Code
+		trials int
+	}{
+		"a step that is none": {[]*vernierv1.Measurement{{Step: -1, Values: map[string]float64{"loss": 1}}}, connect.CodeInvalidArgument, 0},
+		"a metric of no name": {[]*vernierv1.Measurement{{Values: map[string]float64{"": 1}}}, connect.CodeInvalidArgument, 0},
+		"a long curve":        {longCurve(2*maxValues + 1), 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exp := searched()
+			exp.Spec.TrialTemplate = nil
+			s := serve(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				o.SetUID(types.UID(o.GetName()))
+				return c.Create(ctx, o, options...)
+			}}, exp)
+			second := ran("b", 0.25, vernierv1.Trial_SUCCEEDED, 1)
+			second.Measurements = c.curve
+			_, err := s.ImportTrials(t.Context(), &vernierv1.ImportTrialsRequest{Parent: parent, Trials: []*importedTrial{ran("a", 0.5, vernierv1.Trial_SUCCEEDED, 1), second}})
+			if err != nil && connect.CodeOf(err) != c.code || (err == nil) != (c.code == 0) {
+				t.Error(err)
+			}
+			there, err := s.ListTrials(t.Context(), &vernierv1.ListTrialsRequest{Parent: parent})
+			if err != nil || len(there.GetTrials()) != c.trials {
+				t.Fatalf("%v, %v", there.GetTrials(), err)
+			}
+			if c.trials == 0 {
+				return
+			}
+			info, err := s.Store.Inventory(t.Context())
+			if err != nil || len(info) != 1 || int(info[0].Points) != len(c.curve) {
+				t.Errorf("%+v, %v", info, err)
+			}
+		})
+	}
+}
+
+func longCurve(n int) (curve []*vernierv1.Measurement) {
+	for i := range n {
+		curve = append(curve, &vernierv1.Measurement{Step: int64(i), Values: map[string]float64{"loss": 1}})
+	}
+	return curve
+}

@@ -103,6 +103,9 @@ func (s *service) queue(ctx context.Context, p place, id string, point []v1beta1
 		if err := mayQueue(exp); err != nil {
 			return nil, err
 		}
+		if err := s.mayTry(ctx, exp); err != nil {
+			return nil, err
+		}
 		added := v1beta1.InitialTrial{ID: id, ParameterAssignments: point}
 		if err := s.fits(exp, added); err != nil {
 			return nil, err
@@ -148,6 +151,23 @@ func mayQueue(exp *v1beta1.Experiment) error {
 	return nil
 }
 
+// mayTry says why no trial would take one point more.
+func (s *service) mayTry(ctx context.Context, exp *v1beta1.Experiment) error {
+	limit := exp.Spec.MaxTrialCount
+	if limit == nil {
+		return nil
+	}
+	trials, err := s.Experiments.Trials.Of(ctx, exp)
+	if err != nil {
+		return explain(ctx, err)
+	}
+	if n := len(trials) + len(waiting(exp, trials)); n >= int(*limit) {
+		return fault(connect.CodeFailedPrecondition, ReasonCannotStart, "raise max_trial_count first",
+			"experiment %s/%s has %d trials and queued points, and its maxTrialCount is %d", exp.Namespace, exp.Name, n, *limit)
+	}
+	return nil
+}
+
 func queuedOut(exp *v1beta1.Experiment, t v1beta1.InitialTrial) *vernierv1.QueuedTrial {
 	as := &v1beta1.Trial{Spec: v1beta1.TrialSpec{ParameterAssignments: t.ParameterAssignments}}
 	return &vernierv1.QueuedTrial{Id: t.ID, Parameters: parametersOut(exp, as)}
@@ -162,14 +182,17 @@ func (s *service) addQueued(ctx context.Context, exp *v1beta1.Experiment, out *v
 	if err != nil {
 		return explain(ctx, err)
 	}
-	tried := map[string]bool{}
-	for _, t := range trials {
-		tried[study.QueuedAs(t)] = true
-	}
-	for _, t := range exp.Spec.InitialTrials {
-		if t.ID != "" && !tried[t.ID] {
-			out.Queued = append(out.Queued, queuedOut(exp, t))
-		}
+	for _, t := range waiting(exp, trials) {
+		out.Queued = append(out.Queued, queuedOut(exp, t))
 	}
 	return nil
+}
+
+// waiting are the queued points that no trial has taken.
+func waiting(exp *v1beta1.Experiment, trials []*v1beta1.Trial) []v1beta1.InitialTrial {
+	taken := map[string]bool{"": true}
+	for _, t := range trials {
+		taken[study.QueuedAs(t)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(exp.Spec.InitialTrials), func(t v1beta1.InitialTrial) bool { return taken[t.ID] })
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -86,5 +88,25 @@ func TestWhatCannotBeQueuedSaysWhy(t *testing.T) {
 				t.Errorf("%v, want %v", err, c.code)
 			}
 		})
+	}
+}
+
+// A point that no trial will ever take is refused, and not forgotten in silence.
+func TestNoMoreIsQueuedThanTheBudgetHasTrialsFor(t *testing.T) {
+	exp := searched()
+	exp.Spec.MaxTrialCount = ptr.To[int32](2)
+	s := serve(t, interceptor.Funcs{}, exp, tried(exp, 0, "0.25", "sgd", math.NaN()))
+	queue := func(id string) error {
+		_, err := s.RerunTrial(t.Context(), &vernierv1.RerunTrialRequest{Name: parent + "/trials/exp-0000", RequestId: id})
+		return err
+	}
+	if err := queue("a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := queue("b"); connect.CodeOf(err) != connect.CodeFailedPrecondition {
+		t.Errorf("one too many: %v", err)
+	}
+	if err := queue("a"); err != nil {
+		t.Errorf("the first again: %v", err)
 	}
 }

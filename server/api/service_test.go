@@ -150,6 +150,7 @@ func TestOneWhoGetsNoTrialIsToldWhy(t *testing.T) {
 	} {
 		exp, trial := runs(t)
 		f(exp)
+		down.OwnerReferences = trial.OwnerReferences
 		s := serve(t, interceptor.Funcs{}, exp, trial, down)
 		got, err := s.SuggestTrials(t.Context(), &vernierv1.SuggestTrialsRequest{Parent: parent})
 		if err != nil || len(got.GetTrials()) > 0 || got.GetReason() != reason || got.GetMessage() == "" || (got.GetRetryAfter() == nil) != (reason == "ENDED") {
@@ -256,7 +257,7 @@ func TestCreatingTheSameExperimentAgainIsNoError(t *testing.T) {
 
 func TestTheGreatestStepIsRefused(t *testing.T) {
 	report := func(step int64) error {
-		_, err := readPoints(&vernierv1.ReportTrialRequest{Measurements: []*vernierv1.Measurement{{Step: step, Values: map[string]float64{"loss": 1}}}}, noon)
+		_, err := readPoints([]*vernierv1.Measurement{{Step: step, Values: map[string]float64{"loss": 1}}}, noon)
 		return err
 	}
 	if err := report(math.MaxInt64); connect.CodeOf(err) != connect.CodeInvalidArgument {

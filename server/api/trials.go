@@ -40,7 +40,7 @@ const (
 	writeTries = 8
 	// maxReason bounds why a trial failed, in bytes; the rest is cut off.
 	maxReason = 1 << 10
-	// maxValues bounds the values of one report.
+	// maxValues bounds the values of one report, and of one write of an imported curve.
 	maxValues = 4096
 )
 
@@ -206,9 +206,12 @@ func (s *service) ReportTrial(ctx context.Context, r *vernierv1.ReportTrialReque
 	if err := s.allow(ctx, "update", "trials/lease", p); err != nil {
 		return nil, err
 	}
-	points, err := readPoints(r, s.Now())
+	points, err := readPoints(r.GetMeasurements(), s.Now())
 	if err != nil {
 		return nil, err
+	}
+	if len(points) > maxValues {
+		return nil, invalid(fmt.Sprintf("send at most %d in one report", maxValues), "there are %d values", len(points))
 	}
 	t, err := s.change(ctx, p, r.GetAttempt(), s.renewed(ctx))
 	if err != nil {
@@ -253,11 +256,11 @@ func (s *service) lease(ctx context.Context, t *v1beta1.Trial, l v1beta1.Lease) 
 	return written, err
 }
 
-// readPoints are the measurements of a report. A point's identity is its metric and
+// readPoints are the points of measurements. A point's identity is its metric and
 // step, so that a report that is sent again counts once.
-func readPoints(r *vernierv1.ReportTrialRequest, now time.Time) ([]collector.Point, error) {
+func readPoints(measurements []*vernierv1.Measurement, now time.Time) ([]collector.Point, error) {
 	var points []collector.Point
-	for i, m := range r.GetMeasurements() {
+	for i, m := range measurements {
 		if m.GetStep() < 0 || m.GetStep() == math.MaxInt64 {
 			return nil, invalid("count from 0 to 2^63-2", "measurements[%d].step is %d", i, m.GetStep())
 		}
@@ -273,9 +276,6 @@ func readPoints(r *vernierv1.ReportTrialRequest, now time.Time) ([]collector.Poi
 				Metric: metric, Value: m.GetValues()[metric], Step: m.GetStep(), Time: at, Source: "api:" + metric, Seq: m.GetStep(),
 			})
 		}
-	}
-	if len(points) > maxValues {
-		return nil, invalid(fmt.Sprintf("send at most %d in one report", maxValues), "there are %d values", len(points))
 	}
 	return points, nil
 }
