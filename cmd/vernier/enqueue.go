@@ -95,17 +95,15 @@ func queue(ctx context.Context, s *session, at target, values []string, id strin
 	if len(point) == 0 {
 		return nil, nil, 0, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
 	}
-	tried := map[string]bool{}
-	for _, t := range view.Trials {
-		tried[study.QueuedAs(t.Object)] = true
+	trials := make([]*v1beta1.Trial, len(view.Trials))
+	for i, t := range view.Trials {
+		trials[i] = t.Object
 	}
+	ahead = len(study.Queued(view.Experiment, trials))
 	initial := 0 // those without an ID are tried first, one by one
 	for _, t := range view.Experiment.Spec.InitialTrials {
-		switch {
-		case t.ID == "":
+		if t.ID == "" {
 			initial++
-		case !tried[t.ID]:
-			ahead++
 		}
 	}
 	ahead += max(0, initial-int(view.Experiment.Status.Trials))

@@ -36,14 +36,14 @@ var (
 	nameWords  = regexp.MustCompile(`[A-Z]?[a-z]+\d*|[A-Z]+\d*`)
 )
 
-// says tells a metric's name apart: in parts, in ends of words and in words.
-type says struct {
+// metricName is the name of a metric and the words in it.
+type metricName struct {
 	lower string
 	words []string // also without the number behind them
 }
 
-func readName(name string) says {
-	s := says{lower: strings.ToLower(name)}
+func readName(name string) metricName {
+	s := metricName{lower: strings.ToLower(name)}
 	for _, w := range nameWords.FindAllString(name, -1) {
 		w = strings.ToLower(w)
 		s.words = append(s.words, w, strings.TrimRight(w, "0123456789"))
@@ -51,11 +51,11 @@ func readName(name string) says {
 	return s
 }
 
-func (s says) word(list []string) bool {
+func (s metricName) word(list []string) bool {
 	return slices.ContainsFunc(s.words, func(w string) bool { return slices.Contains(list, w) })
 }
 
-func (s says) quality(parts, ends, words []string) bool {
+func (s metricName) quality(parts, ends, words []string) bool {
 	return s.word(words) ||
 		slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s.lower, p) }) ||
 		slices.ContainsFunc(ends, func(end string) bool {

@@ -339,3 +339,12 @@ func QueuedAs(t *v1beta1.Trial) string {
 	_ = json.Unmarshal([]byte(text), &meta) // as above
 	return meta[suggest.MetaQueued]
 }
+
+// Queued are the points in the queue of an experiment that none of its trials has taken.
+func Queued(exp *v1beta1.Experiment, trials []*v1beta1.Trial) []v1beta1.InitialTrial {
+	taken := map[string]bool{"": true} // initial trials without an ID are not of the queue
+	for _, t := range trials {
+		taken[QueuedAs(t)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(exp.Spec.InitialTrials), func(t v1beta1.InitialTrial) bool { return taken[t.ID] })
+}

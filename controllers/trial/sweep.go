@@ -81,11 +81,11 @@ func (c *Controller) sweepOnce(ctx context.Context) error {
 		if exist[id.UID] {
 			continue
 		}
-		lives, err := c.lives(ctx, id)
+		there, err := c.trialExists(ctx, id)
 		if err != nil {
 			return err
 		}
-		if lives {
+		if there {
 			continue
 		}
 		if err := c.Store.Delete(ctx, id.UID); err != nil {
@@ -95,9 +95,9 @@ func (c *Controller) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// lives asks the API server for a trial that the cache does not show: another manager
+// trialExists asks the API server for a trial that the cache does not show: another manager
 // may have handed it out a moment ago.
-func (c *Controller) lives(ctx context.Context, id collector.TrialInfo) (bool, error) {
+func (c *Controller) trialExists(ctx context.Context, id collector.TrialInfo) (bool, error) {
 	t := &metav1.PartialObjectMetadata{}
 	t.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Trial"))
 	err := c.Reader.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, t)

@@ -11,6 +11,8 @@ import os
 import pathlib
 import sys
 
+from framework_data import batches, groups, numbers, tensors
+
 case, root = sys.argv[1], pathlib.Path(sys.argv[2])
 facts = []
 
@@ -23,22 +25,6 @@ def know(metric, step, value, decimals=None, digits=None):
     if digits is not None:
         tolerance = 5.1 * abs(value) * 10**-digits
     facts.append([metric, step, value, tolerance])
-
-
-def numbers():
-    """A regression that is learnt down to small losses."""
-    import numpy
-
-    rng = numpy.random.default_rng(1)
-    x = rng.normal(size=(400, 5))
-    y = x @ [1, -2, 0.5, 0, 3]
-    return x[:300], y[:300], x[300:], y[300:]
-
-
-def groups():
-    """Documents to rank, in groups of ten."""
-    x, y, _, _ = numbers()
-    return x, (y > 1).astype(int), [10] * 30
 
 
 def tqdm():
@@ -140,21 +126,6 @@ def catboost():
     for name, data in (("learn", "learn"), ("test", "validation")):
         for step, value in enumerate(history[data]["RMSE"]):
             know(name, step, value, digits=6)
-
-
-def tensors():
-    import torch
-
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    x = torch.randn(64, 4)
-    return torch.utils.data.TensorDataset(x, x.sum(1, keepdim=True))
-
-
-def batches():
-    import torch
-
-    return torch.utils.data.DataLoader(tensors(), batch_size=8)
 
 
 def pytorch():

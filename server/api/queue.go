@@ -161,7 +161,7 @@ func (s *service) mayTry(ctx context.Context, exp *v1beta1.Experiment) error {
 	if err != nil {
 		return explain(ctx, err)
 	}
-	if n := len(trials) + len(waiting(exp, trials)); n >= int(*limit) {
+	if n := len(trials) + len(study.Queued(exp, trials)); n >= int(*limit) {
 		return fault(connect.CodeFailedPrecondition, ReasonCannotStart, "raise max_trial_count first",
 			"experiment %s/%s has %d trials and queued points, and its maxTrialCount is %d", exp.Namespace, exp.Name, n, *limit)
 	}
@@ -182,17 +182,8 @@ func (s *service) addQueued(ctx context.Context, exp *v1beta1.Experiment, out *v
 	if err != nil {
 		return explain(ctx, err)
 	}
-	for _, t := range waiting(exp, trials) {
+	for _, t := range study.Queued(exp, trials) {
 		out.Queued = append(out.Queued, queuedOut(exp, t))
 	}
 	return nil
-}
-
-// waiting are the queued points that no trial has taken.
-func waiting(exp *v1beta1.Experiment, trials []*v1beta1.Trial) []v1beta1.InitialTrial {
-	taken := map[string]bool{"": true}
-	for _, t := range trials {
-		taken[study.QueuedAs(t)] = true
-	}
-	return slices.DeleteFunc(slices.Clone(exp.Spec.InitialTrials), func(t v1beta1.InitialTrial) bool { return taken[t.ID] })
 }

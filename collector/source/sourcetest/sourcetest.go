@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,6 +161,48 @@ func Collected(t testing.TB, src collector.Source) (points []collector.Point, er
 		points = append(points, p)
 	}
 	return points, errs
+}
+
+// Late writes a file as a network file system may show it: with its whole size, but
+// zeros from a place on. At the third pause of the clock the data is there, and at the
+// sixth drain is closed.
+func Late(t testing.TB, path string, whole []byte, shown int) (clock source.Clock, drain <-chan struct{}) {
+	t.Helper()
+	write := func(b []byte) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer Shut(t, f)
+		if _, err := f.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(append(slices.Clone(whole[:shown]), make([]byte, len(whole)-shown)...))
+	end, pauses := make(chan struct{}), 0
+	quick := Quick()
+	return source.Clock{After: func(d time.Duration) <-chan time.Time {
+		switch pauses++; pauses {
+		case 3:
+			write(whole)
+		case 6:
+			close(end)
+		}
+		return quick.After(d)
+	}}, end
+}
+
+// Values reads a source to its end, and fails the test where it says an error.
+func Values(t testing.TB, src collector.Source) (values []float64) {
+	t.Helper()
+	points, errs := Collected(t, src)
+	for _, err := range errs {
+		t.Error(err)
+	}
+	for _, p := range points {
+		values = append(values, p.Value)
+	}
+	return values
 }
 
 // Append appends to a file, which it makes with its folders.

@@ -7,21 +7,21 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
-// drawsBlind is how many points are drawn where the sampler has none that is new: the branch of
+// priorDraws is how many points are drawn where the sampler has none that is new: the branch of
 // a conditional space that it likes may be used up, and others not.
-const drawsBlind = 4096
+const priorDraws = 4096
 
-// drawBlind is draw without a sampler.
-func (f *fidelity) drawBlind(s suggest.Study, b *rungBook, known map[string]bool, resource float64) (suggest.Proposal, error) {
-	stream, u := rng.New(f.seeding.Seed(s), "fidelity", b.next, "blind"), make([]float64, f.space.Len())
-	for range drawsBlind {
+// drawFromPrior draws a new point from the parameters' distributions, without the sampler.
+func (f *fidelity) drawFromPrior(s suggest.Study, b *rungBook, known map[string]bool, resource float64) (suggest.Proposal, error) {
+	stream, u := rng.New(f.seeding.Seed(s), "fidelity", b.next, "prior"), make([]float64, f.space.Len())
+	for range priorDraws {
 		stream.Fill(u)
 		if p := f.spend(f.space.Decode(u), resource); f.allowed(p) && !known[f.plainKey(p)] {
 			return suggest.Proposal{Point: p, Why: "drawn from the parameters' distributions, as the sampler found no point that is new and allowed", Fallback: "prior"}, nil
 		}
 	}
 	if len(known) == 0 && f.space.Constrained() {
-		return suggest.Proposal{}, fmt.Errorf("none of %d points drawn satisfies the constraints on the parameters with each resource up to %d; loosen them, or lower r_max", drawsBlind, f.max)
+		return suggest.Proposal{}, fmt.Errorf("none of %d points drawn satisfies the constraints on the parameters with each resource up to %d; loosen them, or lower r_max", priorDraws, f.max)
 	}
 	return suggest.Proposal{}, suggest.ErrExhausted
 }
