@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector/contract"
+	"github.com/vernier-ml/vernier/collector/source"
 	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
@@ -45,7 +46,7 @@ func runProgram(ctx context.Context, args, argv []string, stdout, stderr io.Writ
 		return fail(stderr, exitFailed, "run", err)
 	}
 	r := &reporter{
-		argv: append([]string{self, "run", "--" + flagUndelivered}, args...), env: os.Environ(), stderr: stderr, grace: cfg.grace,
+		argv: append([]string{self, "run", "--" + flagUndelivered}, args...), env: os.Environ(), dir: cfg.dir, stderr: stderr, grace: cfg.grace,
 		signals: make(chan os.Signal, 1), told: make(chan struct{}), ended: make(chan struct{}),
 	}
 	// The program must not inherit what only the reporter needs, and what may be logged.
@@ -77,30 +78,30 @@ func checkProgram(ctx context.Context, cfg runConfig, argv []string) error {
 // reporter is the process that reports beside a program.
 type reporter struct {
 	argv, env []string
+	dir       string // shared with the program
 	stderr    io.Writer
 	grace     time.Duration
 	signals   chan os.Signal
 	signalled time.Time     // when the container was told to end
 	told      chan struct{} // closed when the program has ended
+	until     time.Time     // when the reporter must have ended; zero before it is told to
 	ended     chan struct{} // closed when the reporter has, for good
 }
 
-// keep keeps a reporter running until it is told to end.
+// keep keeps a reporter running until one has ended because it was told to. One that was
+// killed may have left values unread, even if the program has ended since.
 func (r *reporter) keep() {
 	defer close(r.ended)
 	runtime.LockOSThread() // as for the program
-	for !r.one() {
-		select {
-		case <-r.told:
-			return
-		case <-time.After(reporterPause):
-		}
+	for !r.one() && (r.until.IsZero() || time.Now().Before(r.until)) {
+		<-time.After(reporterPause)
 	}
 }
 
-// one runs one reporter, and returns true if it was told to end. That is when the program
-// has ended, or so late in the grace of the pod that the program will be killed.
-func (r *reporter) one() (told bool) {
+// one runs one reporter, and returns false if another must take its place. It tells the
+// reporter to end when the program has ended, or so late in the grace of the pod that the
+// program will be killed.
+func (r *reporter) one() (done bool) {
 	attributes := processAttributes()
 	attributes.Setsid = true // a terminal's signals are for the program
 	cmd := &osexec.Cmd{Path: r.argv[0], Args: r.argv, Env: r.env, Stderr: r.stderr, SysProcAttr: attributes}
@@ -114,7 +115,7 @@ func (r *reporter) one() (told bool) {
 		close(over)
 	}()
 	var late <-chan time.Time
-	for !told {
+	for told := false; !told; {
 		select {
 		case <-over:
 			return false
@@ -129,18 +130,41 @@ func (r *reporter) one() (told bool) {
 			told = true
 		}
 	}
-	_ = cmd.Process.Signal(unix.SIGTERM) // it may just have ended
-	select {
-	case <-over:
-	case <-time.After(r.left()):
-		_ = cmd.Process.Kill()
-		<-over
-	}
-	return true
+	return r.end(cmd, over)
 }
 
-// left is how long a reporter that is told to end may take: it ends by itself after the
-// grace, and when the pod is ending, that began with its signal.
+// end tells a reporter to end, and returns false if it was killed by something else.
+func (r *reporter) end(cmd *osexec.Cmd, over <-chan struct{}) (done bool) {
+	reaping := !source.Closed(r.told) // by what waits for the program
+	if r.until.IsZero() {
+		r.until = time.Now().Add(r.left())
+	}
+	deadline := time.After(time.Until(r.until))
+	poll := time.NewTicker(readyPoll)
+	defer poll.Stop()
+	for {
+		// Before it is ready, the signal would kill it.
+		if isReady(r.dir) {
+			poll.Stop()
+			_ = cmd.Process.Signal(unix.SIGTERM) // it may just have ended
+		}
+		select {
+		case <-over:
+			if cmd.ProcessState == nil {
+				return reaping
+			}
+			return cmd.ProcessState.Exited()
+		case <-deadline:
+			_ = cmd.Process.Kill()
+			<-over
+			return true
+		case <-poll.C:
+		}
+	}
+}
+
+// left is how long reporters may take from when the first is told to end: it ends by
+// itself after the grace, and when the pod is ending, that began with its signal.
 func (r *reporter) left() time.Duration {
 	if r.signalled.IsZero() {
 		return r.grace + reporterPause

@@ -103,16 +103,7 @@ func TestAReporterThatDiesIsStartedAgain(t *testing.T) {
 	gate := filepath.Join(b.dir, "gate")
 	s := b.both("sh", "-c", fmt.Sprintf(`echo loss=1; until [ -e %s ]; do sleep 0.01; done; echo loss=2; exit 4`, gate))
 	b.untilPoints(1)
-	reporter := 0
-	for _, pid := range children(t, s.cmd.Process.Pid) {
-		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(line), "\x00--"+flagUndelivered+"\x00") {
-			reporter = pid
-		}
-	}
-	if reporter == 0 {
-		t.Fatal("there is no reporter")
-	}
-	if err := unix.Kill(reporter, unix.SIGKILL); err != nil {
+	if err := unix.Kill(reporterOf(t, s), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(gate, nil, 0o644); err != nil {
@@ -122,6 +113,58 @@ func TestAReporterThatDiesIsStartedAgain(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	want(t, "losses", []float64{1, 2}, values(b.points("loss")[0].Points))
+}
+
+// The reporter is killed once the program has ended, before it has read the last value.
+func TestAReporterThatDiesAfterTheProgramIsStartedAgain(t *testing.T) {
+	b := newBench(t)
+	gate := filepath.Join(b.dir, "gate")
+	b.env = []string{"PATH=" + os.Getenv("PATH")}
+	s := b.start("--kind=StdOut", "--metric=loss", "--grace=1m", "--", "sh", "-c",
+		fmt.Sprintf(`echo loss=1; until [ -e %s ]; do sleep 0.01; done; echo loss=2; exit 4`, gate))
+	b.untilPoints(1)
+	reporter := reporterOf(t, s)
+	if err := unix.Kill(reporter, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(gate, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.until("told to end", func() bool { return isPending(t, reporter, unix.SIGTERM) })
+	if err := unix.Kill(reporter, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := s.finish(); code != 4 {
+		t.Errorf("exit code %d", code)
+	}
+	want(t, "losses", []float64{1, 2}, values(b.points("loss")[0].Points))
+}
+
+func reporterOf(t *testing.T, s *sidecar) (pid int) {
+	t.Helper()
+	for _, pid := range children(t, s.cmd.Process.Pid) {
+		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(line), "\x00--"+flagUndelivered+"\x00") {
+			return pid
+		}
+	}
+	t.Fatal("there is no reporter")
+	return 0
+}
+
+// isPending returns whether a process was sent a signal that it has not taken.
+func isPending(t *testing.T, pid int, signal unix.Signal) bool {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "\nShdPnd:\t")
+	word, _, _ := strings.Cut(rest, "\n")
+	mask, err := strconv.ParseUint(word, 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mask&(1<<(signal-1)) != 0
 }
 
 func children(t *testing.T, pid int) (all []int) {
