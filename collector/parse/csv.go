@@ -128,7 +128,7 @@ func (c *CSV) header() {
 	for i, cell := range c.cells {
 		c.columns[i] = string(cell)
 	}
-	c.columns[0] = strings.TrimSpace(strings.TrimPrefix(c.columns[0], "\ufeff")) // a byte order mark
+	c.columns[0] = strings.TrimSpace(strings.TrimPrefix(c.columns[0], string(byteOrderMark)))
 }
 
 // isHeader reports whether the cells are the names of columns: none is a number,

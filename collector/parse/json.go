@@ -77,6 +77,7 @@ func (j *JSON) ParseAll(dst []collector.Point, text []byte) ([]collector.Point, 
 }
 
 func (j *JSON) parse(dst []collector.Point, text []byte, list bool) ([]collector.Point, error) {
+	text = bytes.TrimPrefix(text, byteOrderMark)
 	whole, err := decoded(text)
 	out := dst
 	switch {

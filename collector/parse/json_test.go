@@ -25,6 +25,7 @@ func TestJSON(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	tests := map[string]lineCase{
 		"a number":                            {line: `{"loss": 0.5}`, want: []got{{"loss", 0.5, "", 0}}},
+		"a number behind a byte order mark":   {line: "\ufeff" + `{"loss": 0.5}`, want: []got{{"loss", 0.5, "", 0}}},
 		"a string, as Katib wants it":         {line: `{"loss": "0.50"}`, want: []got{{"loss", 0.5, "0.50", 0}}},
 		"a string that is no number":          {line: `{"loss": "good"}`, want: []got{{"loss", nan, "good", 0}}},
 		"an empty string":                     {line: `{"loss": ""}`},

@@ -44,6 +44,7 @@ func endsKey(c byte) bool { return c <= ' ' || c == '=' || c == '"' }
 // Parse implements Line.
 func (l *Logfmt) Parse(dst []collector.Point, line []byte) ([]collector.Point, error) {
 	l.record.begin()
+	line = bytes.TrimPrefix(line, byteOrderMark)
 	var err error
 	for len(line) > 0 {
 		n := 0

@@ -24,6 +24,7 @@ func TestLogfmt(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	tests := map[string]lineCase{
 		"a pair":                             {line: "loss=0.5", want: []got{{"loss", 0.5, "", 0}}},
+		"a pair behind a byte order mark":    {line: "\ufeffloss=0.5", want: []got{{"loss", 0.5, "", 0}}},
 		"pairs and words":                    {metrics: []string{"loss", "val/acc"}, line: "INFO training loss=0.5 done val/acc=97.5% x", want: []got{{"loss", 0.5, "", 0}, {"val/acc", 97.5, "97.5%", 1}}},
 		"a value as it was written":          {line: "loss=0.50", want: []got{{"loss", 0.5, "0.50", 0}}},
 		"a quoted value":                     {line: `loss="0.5"`, want: []got{{"loss", 0.5, "", 0}}},

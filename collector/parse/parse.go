@@ -28,6 +28,9 @@ type Line interface {
 	Reset()
 }
 
+// byteOrderMark begins a text that some editors and programs on Windows write.
+var byteOrderMark = []byte("\ufeff")
+
 // wanted returns the metrics without repeats. One without a name is never found.
 func wanted(metrics []string) []string {
 	names := slices.Sorted(slices.Values(metrics))

@@ -25,6 +25,7 @@ func TestText(t *testing.T) {
 	loss := func(v float64, text string, offset int) []got { return []got{{"loss", v, text, offset}} }
 	tests := map[string]lineCase{
 		"one value":                                         {line: "loss=0.5", want: loss(0.5, "", 0)},
+		"one value behind a byte order mark":                {line: "\ufeffloss=0.5", want: loss(0.5, "", 3)},
 		"spaces around the sign":                            {line: "loss \t=  0.5", want: loss(0.5, "", 0)},
 		"text before and after":                             {line: "epoch 3: loss=0.5, next", want: loss(0.5, "", 9)},
 		"several metrics in a line":                         {metrics: []string{"loss", "acc"}, line: "acc=1 loss=2 acc=3", want: []got{{"acc", 1, "", 0}, {"loss", 2, "", 6}, {"acc", 3, "", 13}}},
