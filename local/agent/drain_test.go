@@ -33,6 +33,7 @@ func TestPlanOfANodeThatGoesDown(t *testing.T) {
 	}{
 		"the main is asked, and not the sidecar":       {down(viewOf("Never", sides, mains, up), 3), 10, "wake 13, SIGTERM m", corev1.PodRunning},
 		"a long grace is bounded":                      {down(viewOf("Never", sides, mains, up), 300), 10, "wake 18, SIGTERM m", corev1.PodRunning},
+		"a grace of hundreds of years is too":          {down(viewOf("Never", sides, mains, up), 9_999_999_999), 10, "wake 18, SIGTERM m", corev1.PodRunning},
 		"the sidecar follows the main":                 {down(viewOf("Never", sides, mains, ended(11, 0)), 3), 11, "wake 13, SIGTERM side1", corev1.PodRunning},
 		"and has time when the main took all":          {down(viewOf("Never", sides, mains, ended(13, 137)), 3), 13, "wake 15, SIGTERM side1", corev1.PodRunning},
 		"a main that is restarted otherwise stays out": {down(viewOf("Always", nil, mains, history{"m": {ends(0, 0, 11, 1)}}), 3), 11, "settled", corev1.PodFailed},

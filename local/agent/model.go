@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -137,10 +138,10 @@ func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// gracePeriod is the pod's own grace, 30 s by default.
+// gracePeriod is the pod's own grace, 30 s by default. A time.Duration holds 292 years.
 func gracePeriod(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		return time.Duration(*s) * time.Second
+		return time.Duration(min(*s, math.MaxInt32)) * time.Second
 	}
 	return 30 * time.Second
 }

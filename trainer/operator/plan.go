@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -113,7 +114,8 @@ func (d *decision) isLate(j *job, s *status, now time.Time) bool {
 	if limit == nil {
 		return false
 	}
-	left := s.StartTime.Add(time.Duration(*limit) * time.Second).Sub(now)
+	// A time.Duration holds 292 years.
+	left := s.StartTime.Add(time.Duration(min(*limit, math.MaxInt32)) * time.Second).Sub(now)
 	d.wake(max(left, time.Millisecond))
 	return left <= 0
 }

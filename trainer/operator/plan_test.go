@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,11 @@ func TestPlan(t *testing.T) {
 			framework: torch, example: example{pods: pair, extra: "runPolicy: {activeDeadlineSeconds: 60}"}, before: startedAt(noon.Add(-time.Minute)),
 			pods: []corev1.Pod{in("master-0", corev1.PodRunning), in("worker-0", corev1.PodRunning)},
 			want: outcome{conditions: "Created Failed", remove: "master-0 worker-0"},
+		},
+		"a deadline in hundreds of years does not pass": {
+			framework: torch, example: example{pods: pair, extra: "runPolicy: {activeDeadlineSeconds: 9999999999}"}, before: startedAt(noon.Add(-time.Minute)),
+			pods: []corev1.Pod{in("master-0", corev1.PodRunning), in("worker-0", corev1.PodRunning)},
+			want: outcome{conditions: "Created Running", after: math.MaxInt32*time.Second - time.Minute},
 		},
 		"a suspended job has no pods": {
 			framework: torch, example: example{pods: pair, extra: "runPolicy: {suspend: true}"}, before: statusWith(torch, running),
