@@ -2,27 +2,32 @@ package algorithm_test
 
 import (
 	"fmt"
-	"github.com/vernier-ml/vernier/suggest/suggesttest"
 	"slices"
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/propose"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 )
 
-// constraintsHold searches spaces of which constraints leave a half and less than
-// a thousandth.
+// constraintsHold searches spaces of which constraints leave a half, and less than a
+// millionth: weights of a mixture sum to at most 1.
 func constraintsHold(t *testing.T, r propose.Registration) {
+	const sum = "x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9"
 	cases := map[string]struct {
 		parameters int
 		step       string
 		constraint string
 	}{
-		"half":             {2, "", "x0 <= x1"},
-		"half, with steps": {2, "0.05", "x0 <= x1"},
-		"one in 5040":      {7, "", "x0 < x1 < x2 < x3 < x4 < x5 < x6"},
-		"a corner":         {2, "", "x0 + x1 <= 0.02"},
-		"a line of steps":  {2, "0.01", "x0 + x1 == 0.9"},
+		"half":              {2, "", "x0 <= x1"},
+		"half, with steps":  {2, "0.05", "x0 <= x1"},
+		"one in 5040":       {7, "", "x0 < x1 < x2 < x3 < x4 < x5 < x6"},
+		"a corner":          {2, "", "x0 + x1 <= 0.02"},
+		"a line of steps":   {2, "0.01", "x0 + x1 == 0.9"},
+		"weights":           {10, "", sum + " <= 1"},
+		"weights, steps":    {10, "0.01", sum + " <= 1"},
+		"weights, most":     {10, "", sum + " >= 9"},
+		"weights, the last": {10, "", "x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + 0.1 * x9 <= 0.1"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

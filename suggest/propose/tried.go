@@ -27,6 +27,8 @@ const (
 	// stepsLate is how many steps a search takes although its time is up, as an
 	// answer is worth some milliseconds.
 	stepsLate = 1 << 14
+	// sweeps is how often each coordinate of a point is moved in such a space.
+	sweeps = 4
 	// MaxSteps bounds the systematic search in larger spaces with constraints.
 	MaxSteps = 1 << 20
 )
@@ -118,14 +120,16 @@ func (t *Tried) Untried(ctx context.Context, draw func() suggest.Point, stream *
 			return p, nil
 		}
 	}
-	switch {
-	case t.finite && t.size <= Enumerable:
+	if t.finite && t.size <= Enumerable {
 		return t.weigh(stream.Float64())
-	case t.finite:
-		return t.walk(ctx, p)
 	}
-	if p, ok := t.near(stream); ok {
-		return p, nil
+	if t.space.Constrained() || !t.finite {
+		if p, ok := t.near(stream); ok {
+			return p, nil
+		}
+	}
+	if t.finite {
+		return t.walk(ctx, p)
 	}
 	u := make([]float64, t.space.Len())
 	for i := range attemptsBlind {
@@ -158,7 +162,8 @@ func (t *Tried) enough(ctx context.Context, steps int) error {
 
 // near looks for a new point on the way from an allowed one to a random one: as
 // slice sampling does, it shrinks the way until it comes to an allowed point
-// (Neal, "Slice sampling", Annals of Statistics 31, 2003).
+// (Neal, "Slice sampling", Annals of Statistics 31, 2003). Where that finds none, it
+// begins from corners of the space, at which most constraints hold.
 func (t *Tried) near(stream *rng.Stream) (suggest.Point, bool) {
 	var begin []suggest.Point
 	for _, r := range t.rows {
@@ -166,16 +171,22 @@ func (t *Tried) near(stream *rng.Stream) (suggest.Point, bool) {
 			begin = append(begin, r.Point)
 		}
 	}
-	if begin = append(begin, t.added...); len(begin) == 0 {
-		return nil, false
-	}
-	u := make([]float64, t.space.Len())
-	for range 64 {
-		from, _ := t.space.Encode(begin[stream.Uint64N(uint64(len(begin)))])
+	begin = append(begin, t.added...)
+	u, corner := make([]float64, t.space.Len()), make([]float64, t.space.Len())
+	for i := range 128 {
+		from := corner
+		if len(begin) > 0 && i < 64 {
+			from, _ = t.space.Encode(begin[stream.Uint64N(uint64(len(begin)))])
+		} else {
+			setCorner(corner, i, stream)
+		}
 		stream.Fill(u)
 		for apart(u, from) {
-			if p := t.space.Decode(u); t.Add(p) {
-				return p, true
+			if t.space.Contains(t.space.Decode(u)) {
+				t.spread(u, stream)
+				if p := t.space.Decode(u); t.Add(p) {
+					return p, true
+				}
 			}
 			part := stream.Float64()
 			for i := range u {
@@ -184,6 +195,43 @@ func (t *Tried) near(stream *rng.Stream) (suggest.Point, bool) {
 		}
 	}
 	return nil, false
+}
+
+// spread moves an allowed point along each of its coordinates, as slice sampling does, so
+// that what is found does not crowd around where the search began.
+func (t *Tried) spread(u []float64, stream *rng.Stream) {
+	for n := range sweeps * len(u) {
+		i := n % len(u)
+		at := u[i]
+		for low, high := 0.0, 1.0; ; {
+			if u[i] = low + stream.Float64()*(high-low); t.space.Contains(t.space.Decode(u)) {
+				break
+			}
+			if u[i] < at {
+				low = u[i]
+			} else {
+				high = u[i]
+			}
+			if high-low <= 1e-6 {
+				u[i] = at
+				break
+			}
+		}
+	}
+}
+
+// setCorner takes the corner where all is least, that where all is most, or a random one.
+func setCorner(u []float64, number int, stream *rng.Stream) {
+	for i := range u {
+		switch number % 4 {
+		case 0:
+			u[i] = 0
+		case 1:
+			u[i] = 1
+		default:
+			u[i] = float64(stream.Uint64N(2))
+		}
+	}
 }
 
 // apart says whether there is a difference that is worth a trial.
