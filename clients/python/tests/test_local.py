@@ -80,6 +80,43 @@ def test_a_trial_that_was_handed_back_is_handed_out_again():
         assert study.ask() is None
 
 
+class Interrupted:
+    """A pipe whose next line is not read, as Ctrl-C comes first."""
+
+    def __init__(self, pipe):
+        self.pipe, self.interrupts = pipe, 1
+
+    def readline(self):
+        if self.interrupts:
+            self.interrupts -= 1
+            raise KeyboardInterrupt
+        return self.pipe.readline()
+
+    def close(self):
+        self.pipe.close()
+
+
+def test_a_study_goes_on_after_ctrl_c_in_a_report():
+    with Study(SPACE, minimize="loss", stopper="threshold", trials=2) as study:
+        trial = study.ask()
+        study._engine._process.stdout = Interrupted(study._engine._process.stdout)
+        with pytest.raises(KeyboardInterrupt), trial:
+            trial.report(loss=1)
+        for trial in study:
+            trial.succeed(1)
+        assert [(r.number, r.state) for r in study.trials] == [(0, "succeeded"), (1, "succeeded")]
+
+
+def test_a_trial_whose_ask_ctrl_c_cut_short_is_handed_out():
+    with Study(SPACE, minimize="loss", trials=3) as study:
+        study._engine._process.stdout = Interrupted(study._engine._process.stdout)
+        with pytest.raises(KeyboardInterrupt):
+            study.ask()
+        for trial in study:
+            trial.succeed(1)
+        assert [r.number for r in study.trials] == [0, 1, 2]
+
+
 def test_a_stopping_rule_stops():
     with Study(SPACE, minimize="loss", stopper="threshold") as study:
         with study.ask() as trial:

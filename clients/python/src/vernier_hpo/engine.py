@@ -19,6 +19,8 @@ class Engine:
                  seed: int = 0, stopper: Optional[str] = None,
                  stopper_settings: Optional[Mapping[str, Any]] = None) -> None:
         self.space = space
+        self._calls = 0
+        self._unclaimed: List[Dict[str, Any]] = []  # answers to asks whose calls were cut short
         self._folder = tempfile.TemporaryDirectory(prefix="vernier-")
         path = os.path.join(self._folder.name, "space.json")
         with open(path, "w", encoding="utf-8") as f:
@@ -35,20 +37,38 @@ class Engine:
             raise
 
     def call(self, **request: Any) -> Dict[str, Any]:
-        """Send a request, and return its answer."""
+        """Send a request, and return its answer. The trials of an ask that Ctrl-C cut short are those of the next one."""
+        self._calls += 1
+        answer = self._exchange(self._calls, json.dumps({**request, "id": self._calls}))
+        if "ask" in request and self._unclaimed:
+            if answer.get("trials"):
+                self._unclaimed.append(answer)
+            answer = self._unclaimed.pop(0)
+        if "error" in answer:
+            raise VernierError(answer["error"])
+        return answer
+
+    def _exchange(self, number: int, request: str) -> Dict[str, Any]:
+        line = self._next(request + "\n")
+        while True:
+            answer: Dict[str, Any] = json.loads(line)
+            if answer.pop("id", number) == number:
+                return answer
+            if answer.get("trials"):
+                self._unclaimed.append(answer)
+            line = self._next()
+
+    def _next(self, request: str = "") -> str:
         try:
             assert self._process.stdin and self._process.stdout
-            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.write(request)
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         except (BrokenPipeError, ValueError):
             line = ""
         if not line:
             raise VernierError(self._said() or "the process of the search has ended; make a new Study")
-        answer: Dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise VernierError(answer["error"])
-        return answer
+        return line
 
     def close(self) -> None:
         """End the process."""
