@@ -81,8 +81,9 @@ class Trial:
         why = self._keeper._report(self, self._step, _numbers({**(metrics or {}), **more}))
         if self.lost:
             raise TrialLost(self.lost)
-        if why or self.stop:
-            raise TrialStopped(why or self.stop)
+        self.stop = why or self.stop
+        if self.stop:
+            raise TrialStopped(self.stop)
 
     def succeed(self, value: Optional[float] = None, **values: float) -> None:
         """End the trial. value is that of the first objective; without any, what was reported counts."""

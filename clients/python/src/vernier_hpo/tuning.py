@@ -7,6 +7,7 @@ import inspect
 import multiprocessing
 import os
 import signal
+import threading
 import traceback
 from multiprocessing.connection import Connection
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
@@ -83,6 +84,7 @@ class _Run:
         self.function, self.study = function, study
         self.call = self._in_process if in_processes else self._here
         self.failed, self.ended, self.stop = 0, 0, False
+        self._forking = threading.Lock()
 
     def all(self, workers: int) -> None:
         if workers == 1:
@@ -121,10 +123,12 @@ class _Run:
         return self.function(**_arguments(self.function, trial.params, trial))
 
     def _in_process(self, trial: Trial) -> Any:
-        ours, theirs = multiprocessing.Pipe()
-        process = multiprocessing.Process(target=_child, args=(self.function, trial.params, trial.number, theirs))
-        process.start()
-        theirs.close()
+        about = {name: getattr(trial, name) for name in _TOLD}
+        with self._forking:  # a pipe that another process inherits does not end with its own
+            ours, theirs = multiprocessing.Pipe()
+            process = multiprocessing.Process(target=_child, args=(self.function, about, theirs))
+            process.start()
+            theirs.close()
         try:
             while True:
                 try:
@@ -151,11 +155,18 @@ class _Run:
                 process.join()
 
 
+# What a process is told of its trial.
+_TOLD = ("number", "params", "name", "attempt", "resource", "why", "seed")
+
+
 class _Reporter:
     """The trial as the function sees it in a process of its own."""
 
-    def __init__(self, params: Dict[str, Any], number: int, pipe: Connection) -> None:
-        self.params, self.number, self._pipe, self._step = params, number, pipe, -1
+    params: Dict[str, Any]
+
+    def __init__(self, about: Mapping[str, Any], pipe: Connection) -> None:
+        self.__dict__.update(about)
+        self._pipe, self._step = pipe, -1
 
     def report(self, metrics: Optional[Mapping[str, float]] = None, *, step: Optional[int] = None, **more: float) -> None:
         self._step = self._step + 1 if step is None else step
@@ -166,10 +177,11 @@ class _Reporter:
             raise TrialStopped(why)
 
 
-def _child(function: Callable[..., Any], params: Dict[str, Any], number: int, pipe: Connection) -> None:
+def _child(function: Callable[..., Any], about: Mapping[str, Any], pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     try:
-        result = function(**_arguments(function, params, _Reporter(params, number, pipe)))
+        trial = _Reporter(about, pipe)
+        result = function(**_arguments(function, trial.params, trial))
         pipe.send(("done", dict(result) if isinstance(result, Mapping) else None if result is None else float(result)))
     except TrialStopped:
         pipe.send(("done", None))
