@@ -1,3 +1,4 @@
+import json
 import math
 import multiprocessing
 import os
@@ -29,6 +30,59 @@ def test_values_keep_their_types():
             assert type(p["i"]) is int and p["f"] in (0, 0.5, 1) and p["d"] in (1, 2.5, 4)
             assert any(p["c"] is v for v in space["c"].values)
             trial.succeed(1)
+
+
+@pytest.mark.parametrize("values", [(1, 2, math.inf), (None, math.inf, -math.inf, math.nan)])
+def test_a_number_that_is_not_finite_is_a_choice(values):
+    with Study({"norm": choice(*values)}, minimize="x", trials=len(values), algorithm="grid") as study:
+        got = [trial.params["norm"] for trial in study]
+    assert sorted(map(repr, got)) == sorted(map(repr, values))
+
+
+class Scalar:
+    """A number as numpy and torch have them."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def item(self):
+        return self.value
+
+    def __index__(self):
+        return self.value
+
+    def __float__(self):
+        return float(self.value)
+
+    def __eq__(self, other):
+        return self.value == other
+
+
+def test_scalars_of_other_libraries_are_numbers():
+    with Study({"n": integer(1, Scalar(8))}, minimize="loss", initial=[{"n": Scalar(3)}], trials=1) as study:
+        for trial in study:
+            with trial:
+                trial.report(loss=Scalar(2), step=Scalar(1))
+        assert [(r.params, r.values) for r in study.trials] == [({"n": 3}, {"loss": 2})]
+
+
+def test_a_step_that_is_not_whole_is_refused_when_it_is_reported():
+    with Study(SPACE, minimize="loss") as study, study.ask() as trial:
+        trial.report(loss=1, step=2.0)
+        with pytest.raises(ValueError, match="step=2.5"):
+            trial.report(loss=1, step=2.5)
+
+
+def test_a_trial_may_report_at_each_of_very_many_steps(tmp_path):
+    with Study(SPACE, minimize="loss", stopper="medianstop", file=str(tmp_path / "study.jsonl")) as study:
+        trial = study.ask()
+        study._curves[trial.number] = [(10**12 + step, 1 / 3e-7) for step in range(400_001)]
+        trial.report(loss=0.25, step=10**12 + 400_001)
+        trial.succeed()
+    with Study(SPACE, minimize="loss", file=str(tmp_path / "study.jsonl")) as study:
+        assert [r.values for r in study.trials] == [{"loss": 0.25}]
+    with open(tmp_path / "study.jsonl", encoding="utf-8") as f:
+        assert json.loads(f.readlines()[-1])["tell"]["curve"][-1] == [10**12 + 400_001, 0.25]
 
 
 def test_an_inactive_parameter_is_absent():

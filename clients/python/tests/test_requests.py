@@ -44,6 +44,18 @@ def test_initial_points_of_a_served_study_are_its_initial_trials(asked):
         {"name": "lr", "value": "0.5"}, {"name": "opt", "value": "b"}]}]
 
 
+def test_bounds_of_other_libraries_are_numbers(asked):
+    class Float(float):
+        def __repr__(self):
+            return f"np.float64({float(self)})"
+
+        def item(self):
+            return float(self)
+
+    tune(loss, {**SPACE, "lr": uniform(Float(0.25), 1)}, client=served())
+    assert asked[0]["parameters"][0]["feasibleSpace"] == {"min": "0.25", "max": "1"}
+
+
 @pytest.mark.parametrize("options, error, says", [
     ({"initial": [{"lrr": 0.5}]}, ValueError, "no parameter lrr; the space has lr, opt"),
     ({"initial": {"lr": 0.5}}, TypeError, "list of points"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import operator
 import os
 import socket
 import sys
@@ -58,7 +59,7 @@ def _push(path: str, message: Mapping[str, Any]) -> None:
     connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.sock.connect(path)
-        connection.request("POST", "/report", json.dumps(message), {"Content-Type": "application/json"})
+        connection.request("POST", "/report", json.dumps(message, default=operator.index), {"Content-Type": "application/json"})
         answer = connection.getresponse()
         text = answer.read().decode("utf-8", "replace")
     finally:

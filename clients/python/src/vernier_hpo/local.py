@@ -142,12 +142,12 @@ class Study(Searching):
                                            "succeed", "NOT_MEASURED")
                     told["values"] = [final[m] for m in self.objectives]
                 if self._curves[number]:
-                    told["curve"] = self._curves[number]
+                    told["curve"] = _thinned(self._curves[number])
                 final = self._in_order(final)
                 self._engine.call(tell=[{**told, **self._bounded(outcome, final)}])
                 result.state, result.values, result.why = outcome, final, reason or result.why
                 self._write(tell=told, state=outcome, values=final, why=result.why)
-            del self._owners[number], self._measured_at[number]
+            del self._owners[number], self._measured_at[number], self._curves[number]
             self._changed.notify_all()
 
     def _bounded(self, outcome: str, values: Mapping[str, float]) -> Dict[str, Any]:
@@ -217,6 +217,12 @@ class Study(Searching):
             self._file.write(json.dumps(record).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
+
+
+def _thinned(curve: List[Tuple[int, float]]) -> List[Tuple[int, float]]:
+    """In order of steps, with the last, and short enough for one request."""
+    every = -(-len(curve) // 100_000)
+    return sorted(curve, key=lambda at: at[0])[::-every][::-1]
 
 
 def _better(direction: Optional[str], kept: float, value: float) -> float:

@@ -37,7 +37,7 @@ class Parameter:
 
     def encode(self, value: Any) -> Any:
         """The value that the search knows for one of the program's."""
-        return _word(value) if self.kind == "categorical" else value
+        return _word(value) if self.kind == "categorical" else _plain(value)
 
 
 def uniform(low: float, high: float, *, step: Optional[float] = None, when: When = None) -> Parameter:
@@ -61,8 +61,8 @@ def integer(low: int, high: int, *, step: int = 1, log: bool = False, when: When
 
 
 def choice(*values: Any, when: When = None) -> Parameter:
-    """One of the values. If all are numbers their order counts; otherwise they are categories, of any type."""
-    numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    """One of the values. If all are finite numbers their order counts; otherwise they are categories, of any type."""
+    numbers = all(isinstance(v, int) and not isinstance(v, bool) or isinstance(v, float) and math.isfinite(v) for v in values)
     if len({_word(v) for v in values}) != len(values) or not values:
         raise ValueError(f"choice{values!r}: give at least one value, and no two with the same name")
     if numbers:
@@ -117,7 +117,7 @@ def from_experiment(parameters: Sequence[Mapping[str, Any]]) -> Dict[str, Parame
 
 def _common(name: str, p: Parameter, type_key: str, feasible: Dict[str, Any], words: List[str],
             bare: bool) -> Dict[str, Any]:
-    text = (lambda v: v) if bare else _number
+    text = _plain if bare else _number
     if p.values:
         feasible["list"] = list(p.values) if bare and p.kind == "discrete" else words
     else:
@@ -137,10 +137,15 @@ def _common(name: str, p: Parameter, type_key: str, feasible: Dict[str, Any], wo
 
 
 def _number(value: Any) -> str:
-    return repr(value)
+    return repr(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """The number of Python that a scalar of numpy or torch stands for."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def _word(value: Any) -> str:
-    if isinstance(value, float) and value == math.floor(value) and abs(value) < 1e15:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(getattr(value, "__name__", value))

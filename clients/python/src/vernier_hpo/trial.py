@@ -77,7 +77,7 @@ class Trial:
         """Say what was measured at a step; without step, at the next one. Raises TrialStopped or TrialLost."""
         if self.ended:
             raise VernierError(f"trial {self.number} has ended; report before it does")
-        self._step = self._step + 1 if step is None else step
+        self._step = self._step + 1 if step is None else whole(step)
         why = self._keeper._report(self, self._step, _numbers({**(metrics or {}), **more}))
         if self.lost:
             raise TrialLost(self.lost)
@@ -130,6 +130,14 @@ class Trial:
         else:
             self.release()
         return False
+
+
+def whole(step: Any) -> int:
+    """A step, which may be a scalar of numpy, torch or TensorFlow."""
+    number = int(step)
+    if number != step:
+        raise ValueError(f"step={step!r} is not a whole number, such as the epoch")
+    return number
 
 
 def _numbers(values: Mapping[str, Any]) -> Dict[str, float]:

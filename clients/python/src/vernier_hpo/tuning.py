@@ -17,7 +17,7 @@ from .local import Study
 from .remote import Client
 from .space import Parameter
 from .study import Names, Searching
-from .trial import Result, Trial, TrialStopped
+from .trial import Result, Trial, TrialStopped, whole
 
 
 class Tuned:
@@ -169,7 +169,7 @@ class _Reporter:
         self._pipe, self._step = pipe, -1
 
     def report(self, metrics: Optional[Mapping[str, float]] = None, *, step: Optional[int] = None, **more: float) -> None:
-        self._step = self._step + 1 if step is None else step
+        self._step = self._step + 1 if step is None else whole(step)
         values = {n: float(v) for n, v in {**(metrics or {}), **more}.items()}
         self._pipe.send(("report", (self._step, values)))
         why = self._pipe.recv()
