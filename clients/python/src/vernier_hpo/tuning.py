@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import traceback
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import pods
@@ -134,7 +134,7 @@ class _Run:
                 try:
                     kind, content = ours.recv()
                 except EOFError:
-                    process.join()
+                    self._has_ended(process)
                     raise RuntimeError(f"its process ended with {_exit(process.exitcode)}") from None
                 if kind == "done":
                     return content
@@ -149,10 +149,17 @@ class _Run:
                     raise KeyboardInterrupt
         finally:
             ours.close()
-            process.join(5)
-            if process.is_alive():
-                process.kill()
-                process.join()
+            if not self._has_ended(process, 5):
+                with self._forking:
+                    process.kill()
+                    process.join()
+
+    def _has_ended(self, process: multiprocessing.Process, timeout: Optional[float] = None) -> bool:
+        if not wait([process.sentinel], timeout):
+            return False
+        with self._forking:  # the start of another one collects those that have ended, too
+            process.join()
+        return True
 
 
 # What a process is told of its trial.
