@@ -208,6 +208,45 @@ def test_a_study_goes_on_from_its_file(tmp_path):
         Study({"x": uniform(0, 1)}, minimize="loss", file=file)
 
 
+@pytest.mark.parametrize("content", [b"my notes", b"my notes\n", b'{"space": 1}\nmy notes\n', b'["a"]\n'])
+def test_a_file_that_is_not_of_a_study_stays_as_it_is(tmp_path, content):
+    file = tmp_path / "notes"
+    file.write_bytes(content)
+    with pytest.raises(VernierError, match="notes"):
+        Study(SPACE, minimize="loss", file=str(file))
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"space": [{"na'])
+def test_a_file_whose_first_line_was_not_written_whole_begins_anew(tmp_path, content):
+    file = tmp_path / "study.jsonl"
+    file.write_bytes(content)
+    with Study(SPACE, minimize="loss", trials=1, file=str(file)) as study:
+        study.ask().succeed(1)
+    with Study(SPACE, minimize="loss", trials=1, file=str(file)) as study:
+        assert study.best.value == 1
+
+
+def test_a_trial_that_could_not_be_written_is_handed_out_later(monkeypatch, tmp_path):
+    with Study(SPACE, minimize="loss", trials=2, file=str(tmp_path / "study.jsonl")) as study:
+        def full(descriptor):
+            raise OSError("no space left on device")
+
+        with monkeypatch.context() as disk, pytest.raises(OSError, match="no space"):
+            disk.setattr(os, "fsync", full)
+            study.ask()
+        for trial in study:
+            trial.succeed(trial.number)
+        assert [r.state for r in study.trials] == ["succeeded", "succeeded"]
+
+
+@pytest.mark.parametrize("goals, result", [
+    (["loss", "value"], {"loss": 1, "value": 2}), (["loss"], {"loss": 1, "value": 2}), (["value"], {"value": 2})])
+def test_a_metric_may_be_called_value(goals, result):
+    tuned = tune(lambda lr, layers: result, SPACE, minimize=goals, trials=1)
+    assert tuned.best.values == result
+
+
 def test_several_objectives_have_a_front():
     with Study({"x": uniform(0, 1)}, minimize=["a", "b"], trials=12) as study:
         for trial in study:

@@ -73,8 +73,9 @@ class Study(Searching):
                 if answer["trials"]:
                     (asked,) = answer["trials"]
                     self._take(asked)
+                    self._waiting.append(asked["number"])  # for the next one, if it cannot be written
                     self._write(ask=asked)
-                    return self._hand_out(asked["number"])
+                    return self._hand_out(self._waiting.pop(0))
                 if answer["exhausted"]:
                     return None
                 if all(owner == threading.get_ident() for owner in self._owners.values()):
@@ -189,6 +190,8 @@ class Study(Searching):
         if os.path.exists(file):
             with open(file, "rb") as f:
                 for line in f:
+                    if not line.startswith(b'{"space": '[:len(line)] if not end else b"{"):
+                        raise VernierError(f"{file} is not the file of a study; name another one")
                     if not line.endswith(b"\n"):
                         break  # of a process that died while it wrote
                     lines.append(json.loads(line))

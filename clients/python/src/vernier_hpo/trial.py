@@ -88,7 +88,9 @@ class Trial:
     def succeed(self, value: Optional[float] = None, **values: float) -> None:
         """End the trial. value is that of the first objective; without any, what was reported counts."""
         if value is not None:
-            values = {self._keeper.objectives[0]: value, **values}
+            first, *others = self._keeper.objectives
+            # A metric may be called value, too.
+            values = {"value" if first in values or "value" in others else first: value, **values}
         self._end("succeeded", values)
 
     def prune(self) -> None:
