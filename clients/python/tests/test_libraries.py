@@ -38,6 +38,32 @@ def test_optuna_with_two_objectives():
     assert len(study.best_trials) > 3
 
 
+def test_optuna_tells_the_points_that_trials_had(monkeypatch):
+    optuna = pytest.importorskip("optuna", reason="NOT RUN: optuna is not installed")
+    from vernier_hpo.engine import Engine
+    from vernier_hpo.optuna import VernierSampler
+
+    told, call = {}, Engine.call
+
+    def spy(self, **request):
+        answer = call(self, **request)
+        for n, t in zip(answer.get("numbers", []), request.get("tell", [])):
+            told[n] = t
+        told.update({t["number"]: t for t in request.get("tell", []) if "number" in t})
+        return answer
+
+    monkeypatch.setattr(Engine, "call", spy)
+    space = {n: optuna.distributions.FloatDistribution(0, 1) for n in ("x", "y")}
+    study = optuna.create_study(sampler=VernierSampler("random", search_space=space))
+    study.enqueue_trial({"x": 0.25})
+    study.enqueue_trial({"x": 7})  # Optuna warns of it, and runs it
+    with pytest.warns(UserWarning, match="out of range"):
+        study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_float("y", 0, 1), n_trials=4)
+    assert study.trials[0].params["x"] == 0.25
+    assert [(t["state"], t.get("params")) for _, t in sorted(told.items())] == [
+        ("succeeded", study.trials[0].params), ("unmeasured", None), ("succeeded", study.trials[2].params)]
+
+
 def test_ray_searches_by_our_algorithms(tmp_path):
     pytest.importorskip("ray.tune", reason="NOT RUN: ray[tune] is not installed")
     from vernier_hpo.ray import VernierSearch

@@ -84,18 +84,25 @@ class VernierSampler(BaseSampler):
 
     def _tell(self, engine: Engine, t: FrozenTrial) -> None:
         told: Dict[str, Any] = {"state": _STATES[t.state]}
-        if t.number in self._numbers:
+        numbered = t.number in self._numbers
+        if numbered:
             told["number"] = self._numbers[t.number]
-        elif all(n in t.params and d == t.distributions[n] for n, d in self._space.items()):
+        if all(n in t.params and d == t.distributions[n] for n, d in self._space.items()):
+            # Those of enqueued trials are not what was proposed, and may be out of range.
             told["params"] = {n: _internal(d, t.params[n]) for n, d in self._space.items()}
-        else:
+            if not all(d._contains(d.to_internal_repr(t.params[n])) for n, d in self._space.items()):
+                if numbered:
+                    engine.call(tell=[{"number": told["number"], "state": "unmeasured"}])
+                self._told[t.number] = t.state
+                return
+        elif not numbered:
             return
         if t.state == TrialState.COMPLETE:
             told["values"] = t.values
         if t.intermediate_values:  # Optuna has them for one objective only
             told["curve"] = sorted(t.intermediate_values.items())
         answer = engine.call(tell=[told])
-        if "params" in told:
+        if not numbered:
             (self._numbers[t.number],) = answer["numbers"]
         self._told[t.number] = t.state
 
