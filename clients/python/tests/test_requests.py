@@ -1,5 +1,8 @@
 """What is asked of the service, without one."""
 
+import http.server
+import threading
+
 import pytest
 
 from vernier_hpo import Client, Study, choice, tune, uniform
@@ -20,6 +23,28 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(Client, "call", call)
     return specs
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch):
+    answers = [b'{"state": "ACT', b'{"state": "ACTIVE"}']
+
+    class Service(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "19")
+            self.end_headers()
+            self.wfile.write(answers.pop(0))
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    with http.server.HTTPServer(("127.0.0.1", 0), Service) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        client = Client(f"http://127.0.0.1:{server.server_port}", "token")
+        assert client.call("GetExperiment", name="any") == {"state": "ACTIVE"}
+        server.shutdown()
 
 
 def served():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import http.client
 import json
 import os
 import random
@@ -130,7 +131,7 @@ class Client:
             except urllib.error.HTTPError as e:
                 with e:
                     failure = _failure(e)
-            except (OSError, ValueError) as e:
+            except (OSError, ValueError, http.client.HTTPException) as e:
                 reason = getattr(e, "reason", e)
                 failure = VernierError(f"{self.server} does not answer ({reason}); is `vernier up` running?",
                                        "UNAVAILABLE")
