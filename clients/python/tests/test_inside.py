@@ -28,6 +28,15 @@ def test_params_of_a_file(monkeypatch, tmp_path):
     assert params({"lr": 0.1, "layers": 2}) == {"lr": 0.25, "layers": 3, "opt": "adam"}
 
 
+def test_params_of_a_file_have_the_types_of_the_defaults(monkeypatch, tmp_path):
+    file = tmp_path / "params.json"
+    file.write_text('{"lr": 1, "deep": "false", "name": 7, "layers": 3, "more": "1"}')
+    monkeypatch.setenv("VERNIER_PARAMS_FILE", str(file))
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    got = params({"lr": 0.1, "deep": True, "name": "net", "layers": 2})
+    assert got == {"lr": 1.0, "deep": False, "name": "7", "layers": 3, "more": "1"} and type(got["lr"]) is float
+
+
 def test_reports_are_printed_in_full_precision(monkeypatch, capsys):
     monkeypatch.delenv("VERNIER_PUSH_SOCKET", raising=False)
     report(step=3, loss=1 / 3, acc=math.inf)

@@ -20,7 +20,7 @@ def params(defaults: Optional[Mapping[str, Any]] = None, argv: Optional[Sequence
     found: Dict[str, Any] = dict(defaults or {})
     if argv is None and os.environ.get("VERNIER_PARAMS_FILE"):
         with open(os.environ["VERNIER_PARAMS_FILE"], encoding="utf-8") as f:
-            found.update(json.load(f))
+            found.update({name: _as(value, found.get(name)) for name, value in json.load(f).items()})
     words: List[str] = list(sys.argv[1:] if argv is None else argv)
     while words:
         word = words.pop(0)
@@ -66,6 +66,11 @@ def _push(path: str, message: Mapping[str, Any]) -> None:
         connection.close()
     if answer.status not in (200, 410):  # 410: the program is being ended
         raise OSError(f"the collector refused {message}: {answer.status} {text}")
+
+
+def _as(value: Any, default: Any) -> Any:
+    other = type(value) in (str, int, float) and type(default) in (bool, str, float) and type(value) is not type(default)
+    return _typed(str(value), default) if other else value
 
 
 def _typed(text: str, default: Any) -> Any:
