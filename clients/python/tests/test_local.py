@@ -3,6 +3,7 @@ import math
 import multiprocessing
 import os
 import select
+import signal
 import threading
 
 import pytest
@@ -354,6 +355,29 @@ def test_a_crash_is_seen_while_a_process_that_started_with_it_lives(monkeypatch,
     tuned = tune(waiting, space, minimize="seen", trials=3, workers=2, mode="processes")
     os.close(kept)
     assert [r.values for r in tuned.trials] == [{}, {"seen": 1}, {"seen": 1}]
+
+
+def reporting_for_long(lr, layers, trial):
+    if trial.number == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1_000_000):
+        trial.report(loss=1)
+
+
+def computing_for_long(lr, layers, trial):
+    if trial.number == 1:
+        os.kill(os.getppid(), signal.SIGINT)
+    select.select([], [], [], 20)
+    return 1
+
+
+@pytest.mark.parametrize("function, mode", [(reporting_for_long, "threads"), (computing_for_long, "processes")])
+def test_ctrl_c_hands_the_trials_of_several_workers_back(monkeypatch, function, mode):
+    monkeypatch.setattr("vernier_hpo.tuning._Run.grace", 0)
+    with Study(SPACE, minimize="loss", trials=2, parallel=2) as study:
+        with pytest.raises(KeyboardInterrupt):
+            tune(function, SPACE, study=study, workers=2, mode=mode)
+        assert [r.state for r in study.trials] == ["pending", "pending"]
 
 
 def test_a_function_that_always_fails_is_not_called_for_ever():

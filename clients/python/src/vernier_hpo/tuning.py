@@ -80,6 +80,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
 
 
 class _Run:
+    grace = 5.0  # seconds that a process has when nothing waits for its result any more
+
     def __init__(self, function: Callable[..., Any], study: Searching, in_processes: bool) -> None:
         self.function, self.study = function, study
         self.call = self._in_process if in_processes else self._here
@@ -90,8 +92,8 @@ class _Run:
         if workers == 1:
             return self._work()
         with concurrent.futures.ThreadPoolExecutor(workers, "vernier") as pool:
-            running = [pool.submit(self._work) for _ in range(workers)]
             try:
+                running = [pool.submit(self._work) for _ in range(workers)]
                 for future in concurrent.futures.as_completed(running):
                     future.result()
             except BaseException:
@@ -120,6 +122,14 @@ class _Run:
             raise error
 
     def _here(self, trial: Trial) -> Any:
+        report = trial.report
+
+        def reporting(*arguments: Any, **more: Any) -> None:
+            report(*arguments, **more)
+            if self.stop:
+                raise KeyboardInterrupt
+
+        trial.report = reporting  # type: ignore[method-assign]
         return self.function(**_arguments(self.function, trial.params, trial))
 
     def _in_process(self, trial: Trial) -> Any:
@@ -131,6 +141,9 @@ class _Run:
             theirs.close()
         try:
             while True:
+                while not ours.poll(0.5):
+                    if self.stop:
+                        raise KeyboardInterrupt
                 try:
                     kind, content = ours.recv()
                 except EOFError:
@@ -149,7 +162,7 @@ class _Run:
                     raise KeyboardInterrupt
         finally:
             ours.close()
-            if not self._has_ended(process, 5):
+            if not self._has_ended(process, self.grace):
                 with self._forking:
                     process.kill()
                     process.join()
