@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 import multiprocessing
@@ -8,7 +9,9 @@ import threading
 
 import pytest
 
-from vernier_hpo import Study, TrialStopped, VernierError, choice, integer, loguniform, normal, tune, uniform
+from vernier_hpo import (Result, Study, TrialStopped, VernierError, choice, integer, loguniform, normal, tune,
+                         uniform)
+from vernier_hpo.study import Searching
 
 SPACE = {"lr": loguniform(1e-5, 0.1), "layers": integer(1, 4)}
 
@@ -174,6 +177,21 @@ def test_a_trial_whose_ask_ctrl_c_cut_short_is_handed_out():
         assert [r.number for r in study.trials] == [0, 1, 2]
 
 
+def test_a_trial_that_is_handed_out_again_is_stopped_by_its_own_reports():
+    rule = {"min_trials_required": 1, "start_step": 1}
+    with Study(SPACE, minimize="loss", stopper="medianstop", stopper_settings=rule, trials=2) as study:
+        first, second = study.ask(), study.ask()
+        for step in range(10):
+            first.report(loss=2, step=step)
+            second.report(loss=1, step=step)
+        first.succeed()
+        second.release()
+        with study.ask() as again:
+            for step in range(5, 8):
+                again.report(loss=3, step=step)
+        assert [r.state for r in study.trials] == ["succeeded", "pruned"]
+
+
 def test_a_stopping_rule_stops():
     with Study(SPACE, minimize="loss", stopper="threshold") as study:
         with study.ask() as trial:
@@ -254,6 +272,34 @@ def test_several_objectives_have_a_front():
             x = trial.params["x"]
             trial.succeed(a=x * x, b=(x - 1) ** 2)
         assert len(study.front) == 12 and study.best in study.front
+
+
+class Finished(Searching):
+    """A study of trials that are given."""
+
+    def __init__(self, measured):
+        self.directions, self.bounds = [(m, "minimize") for m in measured[0]], []
+        self.results = [Result(i, {}, "succeeded", values) for i, values in enumerate(measured)]
+
+    def ask(self):
+        return None
+
+    @property
+    def trials(self):
+        return self.results
+
+
+@pytest.mark.parametrize("metrics", ["a", "ab", "abc"])
+def test_no_trial_beats_one_of_the_front_and_one_of_it_beats_each_other(metrics):
+    steps = itertools.product((0, 1, 2), repeat=len(metrics))
+    measured = [dict(zip(metrics, v)) for v in steps if sum(v) % 3 > 0 or len(metrics) == 1]
+    study = Finished([*measured[::-1], *measured])
+
+    def beats(a, b):
+        return a != b and all(a[m] <= b[m] for m in metrics)
+
+    want = [r.number for r in study.trials if not any(beats(v, r.values) for v in measured)]
+    assert [r.number for r in study.front] == want and want
 
 
 def test_threads_share_a_study():

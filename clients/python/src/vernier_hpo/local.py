@@ -133,6 +133,8 @@ class Study(Searching):
             if outcome == "released":
                 result.state, result.values = "pending", {}
                 self._waiting.append(number)
+                if self._stops:  # the rule judges the next attempt without what this one measured
+                    self._engine.call(tell=[{"number": number, "state": "pending", "curve": []}])
             else:
                 told: Dict[str, Any] = {"number": number, "state": "failed" if outcome == "infeasible" else outcome}
                 final = {**result.values, **values}

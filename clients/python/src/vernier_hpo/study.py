@@ -57,8 +57,14 @@ class Searching(ABC):
     @property
     def front(self) -> List[Result]:
         """The trials that keep to the bounds, and that no other of these beats in all objectives."""
-        all_ = [(self._losses(r), r) for r in self._measured()]
-        return [r for a, r in all_ if not any(b != a and all(x <= y for x, y in zip(b, a)) for b, _ in all_)]
+        all_ = [(tuple(self._losses(r)), r) for r in self._measured()]
+        front: List[Tuple[float, ...]] = []
+        for a in sorted({a for a, _ in all_}):  # what beats it comes before it
+            rivals = front if len(a) > 2 else front[-1:]  # of two objectives the second falls along the front
+            if not any(all(x <= y for x, y in zip(b, a)) for b in rivals):
+                front.append(a)
+        kept = set(front)
+        return [r for a, r in all_ if a in kept]
 
     def rows(self) -> List[Dict[str, Any]]:
         """A dictionary for each trial: number, state, its parameters and its metrics."""
