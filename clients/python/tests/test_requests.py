@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from vernier_hpo import Client, Study, choice, tune, uniform
+from vernier_hpo import Client, RemoteStudy, Study, choice, tune, uniform
 from vernier_hpo.pods import run
 
 SPACE = {"lr": uniform(0, 1), "opt": choice("a", "b")}
@@ -98,6 +98,21 @@ def test_a_wrong_initial_point_is_named(asked, options, error, says):
 def test_one_rule_stops_trials_of_a_served_study(asked, options, error):
     with pytest.raises(error, match="stopper"):
         tune(loss, SPACE, client=served(), **options)
+
+
+def test_why_a_trial_failed_is_text_that_the_service_takes(monkeypatch):
+    said = []
+
+    def call(self, method, **message):
+        if method == "CompleteTrial":
+            said.append(message["failed"]["reason"])
+        return {"trials": [{"name": "any-0000", "attempt": 1, "parameters": {"lr": "0.5", "opt": "a"}}]}
+
+    monkeypatch.setattr(Client, "call", call)
+    study = RemoteStudy(served(), "any", SPACE, {"objective": {"objectiveMetricName": "loss", "type": "minimize"}})
+    with pytest.raises(FileNotFoundError), study.ask():
+        raise FileNotFoundError("no file caf\udce9.csv")
+    assert said == ["FileNotFoundError: no file caf?.csv"]
 
 
 def test_a_served_study_has_no_file(asked):

@@ -216,7 +216,7 @@ class RemoteStudy(Searching):
                 self.client.call("ReleaseTrial", **message)
                 return
             message[outcome] = {"values": _json(values)} if outcome == "succeeded" else (
-                {} if outcome == "pruned" else {"reason": reason[:1000]})
+                {} if outcome == "pruned" else {"reason": _text(reason[:1000])})
             self.client.call("CompleteTrial", **message)
         except VernierError as e:
             if e.reason in _LOST:
@@ -317,6 +317,11 @@ def _objectives(spec: Mapping[str, Any]) -> List[Tuple[str, str]]:
 def _json(values: Mapping[str, float]) -> Dict[str, Any]:
     # JSON has no such numbers; the service takes these words.
     return {n: v if v - v == 0 else "NaN" if v != v else "Infinity" if v > 0 else "-Infinity" for n, v in values.items()}
+
+
+def _text(text: str) -> str:
+    # The name of a file whose bytes are no UTF-8 has surrogates, which the service refuses.
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _failure(e: urllib.error.HTTPError) -> VernierError:
