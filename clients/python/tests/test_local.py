@@ -1,10 +1,7 @@
 import itertools
 import json
 import math
-import multiprocessing
 import os
-import select
-import signal
 import threading
 
 import pytest
@@ -325,105 +322,6 @@ def test_waiting_for_ones_own_trials_is_an_error():
         with pytest.raises(VernierError, match="first"):
             for _ in range(1000):
                 study.ask()
-
-
-def crash(lr, layers):
-    if layers == 2:
-        os.kill(os.getpid(), 9)
-    return loss(lr, layers)
-
-
-def reporting(lr, layers, trial):
-    for step in range(3):
-        trial.report(step=step, loss=loss(lr, layers) / (step + 1))
-
-
-def test_a_process_that_crashes_fails_its_trial_only():
-    tuned = tune(crash, SPACE, trials=12, workers=2, mode="processes", algorithm="random")
-    for r in tuned.trials:
-        assert r.state == ("failed" if r.params["layers"] == 2 else "succeeded")
-        if r.state == "failed":
-            assert "SIGKILL" in r.why
-
-
-def test_processes_report():
-    tuned = tune(reporting, SPACE, minimize="loss", trials=4, workers=2, mode="processes")
-    assert all(math.isclose(r.value, loss(**r.params) / 3) for r in tuned.trials)
-
-
-def diverging(lr, layers, trial):
-    for value in (1, math.nan, 1):
-        trial.report(loss=value)
-
-
-@pytest.mark.parametrize("mode", ["threads", "processes"])
-def test_a_stopping_rule_stops_a_function(mode):
-    tuned = tune(diverging, SPACE, minimize="loss", stopper="threshold", trials=2, mode=mode)
-    assert [r.state for r in tuned.trials] == ["pruned", "pruned"]
-
-
-def seeded(lr, layers, trial):
-    return {"loss": trial.number, "seed": trial.seed, "resource": trial.resource, "attempt": trial.attempt}
-
-
-def test_a_function_in_a_process_knows_its_trial():
-    here, there = (tune(seeded, SPACE, minimize="loss", trials=3, repeats=True, mode=m) for m in ("threads", "processes"))
-    assert there.rows() == here.rows() and all(r.state == "succeeded" for r in there.trials)
-
-
-def waiting(lr, layers, trial, fifo):
-    if trial.number == 0:
-        os.kill(os.getpid(), 9)
-    pipe = os.open(fifo, os.O_RDWR)
-    if trial.number == 1:
-        return len(select.select([pipe], [], [], 30)[0])
-    return os.write(pipe, b"x")
-
-
-def test_a_crash_is_seen_while_a_process_that_started_with_it_lives(monkeypatch, tmp_path):
-    os.mkfifo(tmp_path / "fifo")
-    kept = os.open(tmp_path / "fifo", os.O_RDWR)  # what is written stays until it is read
-    together = threading.Barrier(2)
-
-    def wait_after(function):
-        def called(*arguments):
-            result = function(*arguments)
-            try:
-                together.wait(1)  # for the other worker, unless that waits for this one
-            except threading.BrokenBarrierError:
-                pass
-            return result
-        return called
-
-    monkeypatch.setattr(multiprocessing, "Pipe", wait_after(multiprocessing.Pipe))
-    monkeypatch.setattr(multiprocessing.Process, "start", wait_after(multiprocessing.Process.start))
-    space = {**SPACE, "fifo": choice(tmp_path / "fifo")}
-    tuned = tune(waiting, space, minimize="seen", trials=3, workers=2, mode="processes")
-    os.close(kept)
-    assert [r.values for r in tuned.trials] == [{}, {"seen": 1}, {"seen": 1}]
-
-
-def reporting_for_long(lr, layers, trial):
-    if trial.number == 1:
-        os.kill(os.getpid(), signal.SIGINT)
-    for _ in range(1_000_000):
-        trial.report(loss=1)
-
-
-def computing_for_long(lr, layers, trial):
-    if trial.number == 1:
-        os.kill(os.getppid(), signal.SIGINT)
-    select.select([], [], [], 20)
-    return 1
-
-
-@pytest.mark.parametrize("function, mode", [(reporting_for_long, "threads"), (computing_for_long, "processes")])
-def test_ctrl_c_hands_the_trials_of_several_workers_back(monkeypatch, function, mode):
-    monkeypatch.setattr("vernier_hpo.tuning._Run.grace", 0)
-    with Study(SPACE, minimize="loss", trials=2, parallel=2) as study:
-        with pytest.raises(KeyboardInterrupt):
-            tune(function, SPACE, study=study, workers=2, mode=mode)
-        assert [r.state for r in study.trials] == ["pending", "pending"]
 
 
 def test_a_function_that_always_fails_is_not_called_for_ever():
