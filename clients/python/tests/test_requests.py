@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from vernier_hpo import Client, RemoteStudy, Study, choice, tune, uniform
+from vernier_hpo import Client, RemoteStudy, Study, VernierError, choice, tune, uniform
 from vernier_hpo.pods import run
 
 SPACE = {"lr": uniform(0, 1), "opt": choice("a", "b")}
@@ -98,6 +98,25 @@ def test_a_wrong_initial_point_is_named(asked, options, error, says):
 def test_one_rule_stops_trials_of_a_served_study(asked, options, error):
     with pytest.raises(error, match="stopper"):
         tune(loss, SPACE, client=served(), **options)
+
+
+@pytest.mark.parametrize("budgets", [[8], [3, 8], [3, 5, 8]])
+def test_an_experiment_that_others_grow_meanwhile_is_the_same(monkeypatch, budgets):
+    looked = []
+
+    def call(self, method, **message):
+        if method == "GetExperiment":
+            looked.append(budgets[min(len(looked), len(budgets) - 1)])
+            return {"spec": {**spec, "maxTrialCount": looked[-1]}}
+        spec.update(message["experiment"]["spec"])
+        if not looked or spec["maxTrialCount"] != budgets[-1]:
+            raise VernierError("there is an experiment with another spec", "ALREADY_EXISTS")
+        return message["experiment"]
+
+    spec = {}
+    monkeypatch.setattr(Client, "call", call)
+    assert served().study("any", SPACE, minimize="loss", trials=7).objectives == ["loss"]
+    assert looked == budgets
 
 
 def test_why_a_trial_failed_is_text_that_the_service_takes(monkeypatch):

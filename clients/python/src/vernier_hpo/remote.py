@@ -82,12 +82,16 @@ class Client:
         except VernierError as e:
             if e.reason != "ALREADY_EXISTS":
                 raise
-            there = self.call("GetExperiment", name=path)
+            there, seen = self.call("GetExperiment", name=path), None
             budget = {f: there["spec"][f] for f in _BUDGET if f in there["spec"]}
-            same = {**{f: v for f, v in spec.items() if f not in _BUDGET}, **budget}
-            try:
-                self.call("CreateExperiment", experiment={"name": path, "spec": same})
-            except VernierError:
+            while budget != seen:  # another program may change it meanwhile
+                same = {**{f: v for f, v in spec.items() if f not in _BUDGET}, **budget}
+                with contextlib.suppress(VernierError):
+                    self.call("CreateExperiment", experiment={"name": path, "spec": same})
+                    break
+                there, seen = self.call("GetExperiment", name=path), budget
+                budget = {f: there["spec"][f] for f in _BUDGET if f in there["spec"]}
+            else:
                 raise e from None  # it differs in more
         return self._grow(path, there, spec)
 
