@@ -54,6 +54,9 @@ func describe(ctx context.Context, text string, out io.Writer, open opener) erro
 		return err
 	}
 	describeTrial(out, trial, time.Now())
+	if trial.Object == nil { // it was deleted, and its events with it
+		return nil
+	}
 	return describeEvents(ctx, session, out, "Trial", trial.Object)
 }
 

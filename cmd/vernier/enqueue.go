@@ -87,7 +87,7 @@ func queue(ctx context.Context, s *session, at target, values []string, id strin
 		if err != nil {
 			return nil, nil, 0, err
 		}
-		point = append(point, trial.Object.Spec.ParameterAssignments...)
+		point = append(point, trial.Params...)
 	}
 	if point, err = assigned(point, values); err != nil {
 		return nil, nil, 0, err

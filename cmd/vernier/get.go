@@ -72,7 +72,7 @@ func getExperiments(ctx context.Context, o *objectOutput, everywhere bool, names
 		}
 	}
 	if printer != nil {
-		return printer.PrintObj(&list, out)
+		return o.list(printer, &list, out)
 	}
 	return experimentTable(list.Items, everywhere, time.Now()).write(out, o.noHeaders)
 }
@@ -155,7 +155,7 @@ func getTrials(ctx context.Context, o *objectOutput, sort, name string, out io.W
 		for i, t := range view.Trials {
 			list.Items[i] = *t.Object
 		}
-		return printer.PrintObj(&list, out)
+		return o.list(printer, &list, out)
 	}
 	file := onTerminal(out)
 	if file == nil || o.wide() {

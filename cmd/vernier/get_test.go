@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -61,5 +65,43 @@ func TestTrialsAreSorted(t *testing.T) {
 	}
 	if diff := cmp.Diff("--sort luck: write number, objective, or one of loss, acc, lr, opt", err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestListsInKubectlsForms(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, other := anExperiment(), anExperiment()
+	e.UID, other.Name = "one", "other"
+	first, second := aTrial(1, v1beta1.TrialSucceeded, "0.5"), aTrial(2, v1beta1.TrialRunning, "")
+	for _, trial := range []*v1beta1.Trial{&first, &second} {
+		trial.Labels[v1beta1.LabelExperiment] = e.Name
+		trial.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, other, &first, &second).Build()
+	open := func(context.Context, bool) (*session, error) { return &session{client: c, namespace: "default"}, nil }
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"names of experiments": {[]string{"experiments", "-o", "name"}, "experiment.kubeflow.org/charlm\nexperiment.kubeflow.org/other\n"},
+		"names of trials":      {[]string{"trials", "charlm", "-o", "name"}, "trial.kubeflow.org/charlm-0001\ntrial.kubeflow.org/charlm-0002\n"},
+		"a path of the list":   {[]string{"trials", "charlm", "-o", "jsonpath={.kind} {.items[*].metadata.name}"}, "TrialList charlm-0001 charlm-0002"},
+		"a template":           {[]string{"experiments", "-o", "go-template={{range .items}}{{.metadata.name}} {{end}}"}, "charlm other "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			cmd := newGetCommand(open)
+			cmd.SetArgs(test.args)
+			cmd.SetOut(&out)
+			if err := cmd.ExecuteContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

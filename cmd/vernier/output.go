@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -45,6 +46,14 @@ func (o *objectOutput) printer() (printers.ResourcePrinter, error) {
 		return nil, usageErrorf("-o: %w", err)
 	}
 	return printer, nil
+}
+
+// list writes a list in the form of a printer; the printer of names takes single objects.
+func (o *objectOutput) list(printer printers.ResourcePrinter, list runtime.Object, out io.Writer) error {
+	if *o.print.OutputFormat != "name" {
+		return printer.PrintObj(list, out)
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error { return printer.PrintObj(item, out) })
 }
 
 func (o *objectOutput) wide() bool { return *o.print.OutputFormat == "wide" }

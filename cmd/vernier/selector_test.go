@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -47,6 +50,39 @@ func TestATrialIsFoundByWhatNamesIt(t *testing.T) {
 			if exitCode(err) != tc.code || !strings.Contains(said, tc.want) {
 				t.Errorf("code %d, %q, want %d and %q", exitCode(err), said, tc.code, tc.want)
 			}
+		})
+	}
+}
+
+// The status keeps the best trial after its deletion.
+func TestTheBestTrialIsUsedAfterItsDeletion(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.25"))
+	open := func(context.Context, bool) (*session, error) {
+		return &session{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(e).Build(), namespace: e.Namespace}, nil
+	}
+	for name, c := range map[string]struct {
+		run  func(out io.Writer) error
+		says string
+	}{
+		"described": {func(out io.Writer) error { return describe(t.Context(), "charlm/best", out, open) }, "0.25"},
+		"explained": {func(out io.Writer) error {
+			found, err := explain(t.Context(), "charlm/best", open)
+			fmt.Fprint(out, found.Why)
+			return err
+		}, "loss=0.25"},
+		"tried again": {func(out io.Writer) error { return enqueue(t.Context(), "charlm/best", nil, streams{out: out}, open) }, "lr=0.1 next"},
+		"printed":     {func(out io.Writer) error { return best(t.Context(), "charlm", "args", false, out, open) }, "--lr=0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if err := c.run(&out); err != nil {
+				t.Fatal(err)
+			}
+			requireText(t, out.String(), c.says)
 		})
 	}
 }
