@@ -199,7 +199,7 @@ func importedOut(t imported.Trial) *vernierv1.ImportTrialsRequest_ImportedTrial 
 	if !t.Started.IsZero() {
 		out.StartTime = timestamppb.New(t.Started)
 	}
-	if !t.Ended.IsZero() && !t.Started.IsZero() {
+	if !t.Ended.Before(t.Started) && !t.Started.IsZero() { // not in the hour that autumn has twice
 		out.EndTime = timestamppb.New(t.Ended)
 	}
 	for _, m := range t.Curve {
@@ -218,7 +218,7 @@ func studyName(study, path string) string {
 	if study == "" {
 		study = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
-	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(study), "-"), "-")
+	return objectName(strings.Trim(notInNames.ReplaceAllString(strings.ToLower(study), "-"), "-"))
 }
 
 // api is a client of the programmatic API.

@@ -211,11 +211,16 @@ func experimentName(argv []string) string {
 		}
 	}
 	name = strings.TrimSuffix(filepath.Base(name), filepath.Ext(filepath.Base(name)))
-	name = strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(name), "-"), "-")
-	if name = strings.Trim(name[:min(len(name), 40)], "-"); name == "" || name[0] <= '9' {
-		name = strings.Trim("run-"+name, "-")
+	return objectName(strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(name), "-"), "-"))
+}
+
+// objectName makes lower case letters, digits and "-" the name of an experiment: it begins
+// with a letter, and has at most 40 characters.
+func objectName(words string) string {
+	if words == "" || words[0] <= '9' {
+		words = strings.Trim("run-"+words, "-")
 	}
-	return name
+	return strings.TrimRight(words[:min(len(words), 40)], "-")
 }
 
 // fill completes the spec from the flags and the environment.

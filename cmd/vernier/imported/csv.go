@@ -1,13 +1,17 @@
 package imported
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // The columns that vernier export writes besides metrics and parameters.
@@ -25,7 +29,7 @@ func readCSV(path string, o Options) (*Study, error) {
 		return nil, err
 	}
 	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
+	rows, err := cells(file)
 	if err != nil {
 		return nil, err
 	}
@@ -38,10 +42,16 @@ func readCSV(path string, o Options) (*Study, error) {
 			return nil, fmt.Errorf("there is no column %q among %s", objective.ObjectiveMetricName, strings.Join(header, ", "))
 		}
 	}
+	rowOf := map[string]int{}
 	for i, row := range rows {
-		if err := s.addRow(header, row, strconv.Itoa(i)); err != nil {
+		id, err := s.addRow(header, row, strconv.Itoa(i))
+		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+2, err)
 		}
+		if first, twice := rowOf[id]; twice {
+			return nil, fmt.Errorf("rows %d and %d are both trial %q, by the columns trial and name: give each one of its own, or rename a column that means something else", first, i+2, id)
+		}
+		rowOf[id] = i + 2
 	}
 	for _, name := range header {
 		if slices.Contains(exportColumns, name) || s.isMetric(name) {
@@ -62,6 +72,19 @@ func readCSV(path string, o Options) (*Study, error) {
 	return s, nil
 }
 
+// cells are the rows of a table, of which spreadsheets mark the encoding.
+func cells(file io.Reader) ([][]string, error) {
+	text := bufio.NewReader(file)
+	if mark, err := text.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = text.Discard(len(mark)) // they were read
+	}
+	r := csv.NewReader(text)
+	r.TrimLeadingSpace = true
+	return r.ReadAll()
+}
+
+const byteOrderMark = "\ufeff"
+
 func (s *Study) isMetric(name string) bool {
 	for _, o := range s.Objectives {
 		if o.ObjectiveMetricName == name {
@@ -71,19 +94,20 @@ func (s *Study) isMetric(name string) bool {
 	return false
 }
 
-func (s *Study) addRow(header, row []string, id string) error {
+// addRow returns the trial's ID: that of the row, unless it has one of its own.
+func (s *Study) addRow(header, row []string, id string) (string, error) {
 	t := Trial{ID: id, Params: map[string]string{}, Values: map[string]float64{}, State: state("")}
 	for i, name := range header {
 		text := row[i]
 		switch {
-		case s.isMetric(name) && text != "":
+		case s.isMetric(name) && text != "" && text != collector.Unavailable:
 			v, err := strconv.ParseFloat(text, 64)
 			if err != nil {
-				return fmt.Errorf("%s is %q: write a number", name, text)
+				return "", fmt.Errorf("%s is %q: write a number", name, text)
 			}
 			t.Values[name] = v
 		case s.isMetric(name):
-		case name == "trial" || name == "name" && text != "":
+		case (name == "trial" || name == "name") && text != "":
 			t.ID = text
 		case name == "state":
 			t.State = state(text)
@@ -93,11 +117,20 @@ func (s *Study) addRow(header, row []string, id string) error {
 			t.Ended = when(text)
 		case slices.Contains(exportColumns, name):
 		case text != "":
-			t.Params[strings.TrimPrefix(name, "param.")] = text
+			t.Params[strings.TrimPrefix(name, "param.")] = plain(text)
 		}
 	}
 	s.add(t)
-	return nil
+	return t.ID, nil
+}
+
+// plain is a text without the quote that vernier export puts before what a spreadsheet
+// would take for a formula.
+func plain(text string) string {
+	if rest, quoted := strings.CutPrefix(text, "'"); quoted && strings.IndexAny(rest, "=+-@\t\r") == 0 {
+		return rest
+	}
+	return text
 }
 
 // add takes a trial that has ended. One that has succeeded without a value has failed.

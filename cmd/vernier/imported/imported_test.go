@@ -2,6 +2,7 @@ package imported
 
 import (
 	"database/sql"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -84,6 +85,28 @@ func TestATableWithConditions(t *testing.T) {
 			{ID: "2", Params: map[string]string{"lr": "0.1", "opt": "sgd", "momentum": "0.9"}, Values: map[string]float64{"loss": 1}, State: succeeded},
 		},
 	}, read(t, path, Options{Minimize: []string{"loss"}}))
+}
+
+// What vernier export and spreadsheets write besides plain cells.
+func TestCellsOfATable(t *testing.T) {
+	flags := v1beta1.ParameterSpec{Name: "opt", ParameterType: v1beta1.ParameterTypeCategorical, FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"'s", "-O2"}}}
+	want := &Study{
+		Parameters: []v1beta1.ParameterSpec{flags}, Objectives: loss,
+		Trials: []Trial{
+			{ID: "a", Params: map[string]string{"opt": "-O2"}, Values: map[string]float64{"loss": 0.5}, State: succeeded},
+			{ID: "b", Params: map[string]string{"opt": "'s"}, State: failed},
+		},
+	}
+	for name, text := range map[string]string{
+		"of an export":             "trial,name,state,loss,opt\n0,a,Succeeded,0.5,'-O2\n1,b,MetricsUnavailable,unavailable,'s\n",
+		"with a mark of its bytes": "\ufeffname,loss,opt\na,0.5,-O2\nb,,'s\n",
+		"with spaces":              "name, loss, opt\na, 0.5, -O2\nb, , 's\n",
+		"without some numbers":     "trial,name,loss,opt\n,a,0.5,-O2\n1,b,,'s\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			same(t, want, read(t, write(t, "old.csv", text), Options{Minimize: []string{"loss"}}))
+		})
+	}
 }
 
 func TestAnExperimentOfKatib(t *testing.T) {
@@ -174,6 +197,26 @@ func TestAStudyOfOptuna(t *testing.T) {
 	}, read(t, path, Options{Study: "resnet"}))
 }
 
+func TestChoicesOfOptunaAreAsTheyWereWritten(t *testing.T) {
+	var d distribution
+	if err := json.Unmarshal([]byte(`{"name": "CategoricalDistribution", "attributes": {"choices": [1000000, null, true, 1e-05, "a \"b\"", 0.5]}}`), &d); err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.spec("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"1000000", "null", "true", "1e-05", `a "b"`, "0.5"}
+	if diff := cmp.Diff(want, p.FeasibleSpace.List); diff != "" {
+		t.Errorf("the space (-want +got):\n%s", diff)
+	}
+	for i, text := range want {
+		if got, err := d.value(float64(i)); got != text || err != nil {
+			t.Errorf("choice %d is %q, %v, want %q", i, got, err, text)
+		}
+	}
+}
+
 func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 	cases := map[string]struct {
 		name, text string
@@ -187,6 +230,7 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 		"no trial":                     {"a.csv", "lr,loss\n", Options{Minimize: []string{"loss"}}, "no trial"},
 		"no database":                  {"a.db", "hello", Options{}, "no storage of Optuna"},
 		"no experiment":                {"a.yaml", "kind: List\nitems: []", Options{}, "kubectl get"},
+		"a trial twice":                {"a.csv", "name,lr,loss\na,1,2\nb,1,2\na,2,2\n", Options{Minimize: []string{"loss"}}, `rows 2 and 4 are both trial "a"`},
 		"a row that has too few cells": {"a.csv", "lr,loss\n1\n", Options{Minimize: []string{"loss"}}, "fields"},
 	}
 	for name, c := range cases {

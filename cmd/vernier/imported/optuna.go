@@ -235,7 +235,7 @@ type distribution struct {
 		Low, High float64
 		Step, Q   *float64
 		Log       bool
-		Choices   []any
+		Choices   []json.RawMessage
 	} `json:"attributes"`
 }
 
@@ -249,7 +249,7 @@ func (d distribution) spec(name string) (v1beta1.ParameterSpec, error) {
 	case d.Name == "CategoricalDistribution":
 		p.ParameterType, p.FeasibleSpace = v1beta1.ParameterTypeCategorical, v1beta1.FeasibleSpace{}
 		for _, choice := range a.Choices {
-			p.FeasibleSpace.List = append(p.FeasibleSpace.List, fmt.Sprint(choice))
+			p.FeasibleSpace.List = append(p.FeasibleSpace.List, choiceText(choice))
 		}
 		return p, nil
 	case strings.HasPrefix(d.Name, "Int"):
@@ -271,9 +271,18 @@ func (d distribution) value(v float64) (string, error) {
 		return number(v), nil
 	}
 	if i := int(v); i >= 0 && i < len(d.Attributes.Choices) {
-		return fmt.Sprint(d.Attributes.Choices[i]), nil
+		return choiceText(d.Attributes.Choices[i]), nil
 	}
 	return "", fmt.Errorf("choice %v of %d", v, len(d.Attributes.Choices))
+}
+
+// choiceText is a text, or anything else as JSON has it: 1000000 and not 1e+06.
+func choiceText(choice json.RawMessage) string {
+	var text string
+	if err := json.Unmarshal(choice, &text); err != nil || choice[0] != '"' {
+		return string(choice)
+	}
+	return text
 }
 
 // widest has the values of both.

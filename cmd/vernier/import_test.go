@@ -1,0 +1,53 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/cmd/vernier/imported"
+)
+
+func TestExperimentsAreNamedAfterStudies(t *testing.T) {
+	for path, want := range map[string]string{
+		"old/My_Study.db": "my-study",
+		"2024-resnet.db":  "run-2024-resnet",
+		"\u7814\u7a76.db": "run",
+		"a--b.csv":        "a--b",
+		"no-name-0f0e7a2e-4b3f-4d31-9f0a-1c2d3e4f5a6b": "no-name-0f0e7a2e-4b3f-4d31-9f0a-1c2d3e4f", // as Optuna names them
+	} {
+		if got := studyName("", path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	if got := studyName("Of The File", "a.db"); got != "of-the-file" {
+		t.Errorf("a study with a name: %q", got)
+	}
+}
+
+// Optuna writes the time of its place, in which an hour of autumn is there twice.
+func TestTimesOfImportedTrials(t *testing.T) {
+	for name, c := range map[string]struct{ started, ended, wantStart, wantEnd time.Time }{
+		"both":       {noon, noon.Add(time.Hour), noon, noon.Add(time.Hour)},
+		"backwards":  {noon, noon.Add(-time.Minute), noon, time.Time{}},
+		"no start":   {time.Time{}, noon, time.Time{}, time.Time{}},
+		"no end":     {noon, time.Time{}, noon, time.Time{}},
+		"no time":    {},
+		"in no time": {noon, noon, noon, noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := importedOut(imported.Trial{Started: c.started, Ended: c.ended})
+			var start, end time.Time
+			if out.GetStartTime() != nil {
+				start = out.GetStartTime().AsTime()
+			}
+			if out.GetEndTime() != nil {
+				end = out.GetEndTime().AsTime()
+			}
+			if diff := cmp.Diff([]time.Time{c.wantStart, c.wantEnd}, []time.Time{start, end}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
