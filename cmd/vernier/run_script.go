@@ -240,11 +240,8 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 	if s.Name == "" {
 		s.Name = experimentName(argv)
 	}
-	if s.Trials < 1 || o.parallel < 1 {
-		return usageErrorf("-n %d -j %d: both must be at least 1", s.Trials, o.parallel)
-	}
-	if s.GPUs < 0 {
-		return usageErrorf("--gpus %d: it must be at least 0", s.GPUs)
+	if err := o.checkLimits(); err != nil {
+		return err
 	}
 	s.Parallel = min(o.parallel, s.Trials)
 	s.Objectives = o.objectives
@@ -261,9 +258,6 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 		s.PerTrial = &metav1.Duration{Duration: o.perTrial}
 	}
 	if o.flags.Changed("max-gpu-hours") {
-		if err := checkHours(o.gpuHours); err != nil {
-			return err
-		}
 		s.GPUHours = &o.gpuHours
 	}
 	return nil

@@ -185,6 +185,10 @@ func TestWrongCommandLinesOfRun(t *testing.T) {
 		"less than no GPUs":    {[]string{"--gpus", "-1", "-p", "lr=log(1e-5,1)", "--minimize", "loss", "--", "sh"}, []string{"--gpus -1: it must be at least 0"}},
 		"hours of a file":      {[]string{"-f", "x.yaml", "--max-gpu-hours", "5"}, []string{"--max-gpu-hours is for vernier run PROGRAM"}},
 		"no trials":            {[]string{"prog", "-p", "x=int(1,2)", "--minimize", "l", "-n", "0"}, []string{"at least 1"}},
+		"time below zero":      {[]string{"prog", "-p", "x=int(1,2)", "--minimize", "l", "--max-duration", "-5m"}, []string{"--max-duration -5m0s", "below zero"}},
+		"a trial without time": {[]string{"prog", "-p", "x=int(1,2)", "--minimize", "l", "--max-trial-duration", "-1s"}, []string{"--max-trial-duration -1s", "below zero"}},
+		"no goal":              {[]string{"prog", "-p", "x=int(1,2)", "--minimize", "l", "--goal", "nan"}, []string{"--goal NaN", "finite"}},
+		"a goal without end":   {[]string{"prog", "-p", "x=int(1,2)", "--minimize", "l", "--goal", "-inf", "--dry-run"}, []string{"--goal -Inf", "finite"}},
 		"no such algorithm":    {[]string{"prog", "-p", "x=int(1,2)", "--minimize", "l", "--algorithm", "tpee"}, []string{"did you mean tpe?"}},
 	}
 	for name, test := range tests {

@@ -205,7 +205,11 @@ func (s Spec) template() (*v1beta1.TrialTemplate, error) {
 		switch {
 		case used[p.Name]:
 		case s.Pass == AsEnvironment:
-			env = append(env, corev1.EnvVar{Name: EnvironmentName(p.Name), Value: placeholder(p.Name)})
+			name := EnvironmentName(p.Name)
+			if slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Name == name }) {
+				return nil, fmt.Errorf("-p %s: its variable %s is set already, by another parameter or by -e: give it another name", p.Name, name)
+			}
+			env = append(env, corev1.EnvVar{Name: name, Value: placeholder(p.Name)})
 		case s.Pass == AsFile:
 			value, err := inFile(p)
 			if err != nil {
@@ -250,11 +254,17 @@ func EnvironmentName(name string) string {
 // inFile is the placeholder of a parameter as JSON.
 func inFile(p v1beta1.ParameterSpec) (json.RawMessage, error) {
 	if p.ParameterType != v1beta1.ParameterTypeCategorical && p.When == nil {
+		for _, v := range p.FeasibleSpace.List {
+			if !json.Valid([]byte(v)) {
+				number, _ := strconv.ParseFloat(v, 64) // ParseParameter made sure
+				return nil, fmt.Errorf("-p %s: a file has numbers as JSON: write %v in place of %q", p.Name, number, v)
+			}
+		}
 		return json.RawMessage(placeholder(p.Name)), nil
 	}
 	for _, v := range p.FeasibleSpace.List {
-		if strings.ContainsAny(v, "\"\\\n") {
-			return nil, fmt.Errorf("-p %s: the value %q has a quote or a backslash, and cannot be passed in a file: use --pass env", p.Name, v)
+		if strings.Contains(v, `\`) || !json.Valid([]byte(`"`+v+`"`)) {
+			return nil, fmt.Errorf("-p %s: the value %q has a quote, a backslash or a control character, and cannot be passed in a file: use --pass env", p.Name, v)
 		}
 	}
 	return json.RawMessage(`"` + placeholder(p.Name) + `"`), nil
@@ -322,6 +332,7 @@ func (s Spec) Plain() []string {
 		for _, p := range s.Parameters {
 			argv[i] = strings.ReplaceAll(argv[i], "{"+p.Name+"}", middle(p))
 		}
+		argv[i] = strings.ReplaceAll(argv[i], "{seed}", "0")
 	}
 	return argv
 }
@@ -337,7 +348,7 @@ func middle(p v1beta1.ParameterSpec) string {
 		mid = math.Sqrt(low * high)
 	}
 	if p.ParameterType == v1beta1.ParameterTypeInt {
-		mid = math.Floor(mid)
+		return strconv.FormatFloat(math.Floor(mid), 'f', 0, 64)
 	}
 	return strconv.FormatFloat(mid, 'g', 6, 64)
 }

@@ -83,10 +83,17 @@ func TestWhatCannotRunIsRefused(t *testing.T) {
 		s    Spec
 		want string
 	}{
-		"a range upside down":         {aSpec(t, []string{"prog"}, "x=uniform(2,1)"), "-p 'x=uniform(2,1)', min"},
-		"a condition on nothing":      {aSpec(t, []string{"prog"}, "x=uniform(0,1) if y=1"), "y"},
-		"a parameter given twice":     {aSpec(t, []string{"prog"}, "x=uniform(0,1)", "x=int(1,2)"), "rename one of them"},
-		"a quote in a file":           {func() Spec { s := aSpec(t, []string{"prog"}, `x=choice(a,b\c)`); s.Pass = AsFile; return s }(), "backslash"},
+		"a range upside down":      {aSpec(t, []string{"prog"}, "x=uniform(2,1)"), "-p 'x=uniform(2,1)', min"},
+		"a condition on nothing":   {aSpec(t, []string{"prog"}, "x=uniform(0,1) if y=1"), "y"},
+		"a parameter given twice":  {aSpec(t, []string{"prog"}, "x=uniform(0,1)", "x=int(1,2)"), "rename one of them"},
+		"a quote in a file":        {func() Spec { s := aSpec(t, []string{"prog"}, `x=choice(a,b\c)`); s.Pass = AsFile; return s }(), "backslash"},
+		"a tab in a file":          {func() Spec { s := aSpec(t, []string{"prog"}, "x=choice(a,b\tc)"); s.Pass = AsFile; return s }(), "cannot be passed in a file"},
+		"a number that JSON lacks": {func() Spec { s := aSpec(t, []string{"prog"}, "x=choice(.5,2)"); s.Pass = AsFile; return s }(), `write 0.5 in place of ".5"`},
+		"one variable for two": {func() Spec {
+			s := aSpec(t, []string{"prog"}, "n=int(1,2)", "N=int(1,2)")
+			s.Pass = AsEnvironment
+			return s
+		}(), "VERNIER_PARAM_N"},
 		"two meanings of a macro":     {aSpec(t, []string{"prog", "{trial}"}, "trial=int(1,2)"), "another name"},
 		"event files without a place": {func() Spec { s := aSpec(t, []string{"prog"}, "x=int(1,2)"); s.Metrics = "tensorboard:"; return s }(), "tensorboard:runs"},
 	}
@@ -132,8 +139,8 @@ func TestDifferencesOfSearches(t *testing.T) {
 }
 
 func TestPlainHasNoMacros(t *testing.T) {
-	s := aSpec(t, []string{"prog", "{lr}", "{n}", "{o}", "{trial}"}, "lr=log(1e-4,1e-2)", "n=int(1,4)", "o=choice(a,b)")
-	if diff := cmp.Diff([]string{"prog", "0.001", "2", "a", "train-probe"}, s.Plain()); diff != "" {
+	s := aSpec(t, []string{"prog", "{lr}", "{n}", "{big}", "{o}", "{trial}", "{seed}", "{other}"}, "lr=log(1e-4,1e-2)", "n=int(1,4)", "big=int(0,10000002)", "o=choice(a,b)")
+	if diff := cmp.Diff([]string{"prog", "0.001", "2", "5000001", "a", "train-probe", "0", "{other}"}, s.Plain()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
