@@ -101,19 +101,11 @@ func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialV
 		}
 		return nil
 	}
-	params, metrics := map[string]any{}, map[string]any{}
-	for _, p := range trial.Params {
-		params[p.Name] = numberOrText(p.Value)
-	}
-	for _, p := range e.Spec.Parameters {
-		if text := paramValue(trial.Params, p.Name); text != "" && p.ParameterType == v1beta1.ParameterTypeCategorical {
-			params[p.Name] = text // 016 is no number then
-		}
-	}
+	metrics := map[string]any{}
 	for _, m := range trial.Metrics {
 		metrics[m.Name] = numberOrText(m.Value)
 	}
-	value := map[string]any{"trial": trial.Name, "parameters": params, "metrics": metrics}
+	value := map[string]any{"trial": trial.Name, "parameters": paramValues(e, trial.Params), "metrics": metrics}
 	if r != nil {
 		value["recommended"] = r
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 func TestExplainATrial(t *testing.T) {
@@ -136,5 +137,31 @@ func TestExport(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A category is a text, also where it looks like a number, and the word for a metric
+// without a value is no value.
+func TestExportHasCategoriesAsTextsAndNoValueAsNone(t *testing.T) {
+	e := anExperiment()
+	e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "mask", ParameterType: v1beta1.ParameterTypeCategorical})
+	measured, not := aTrial(1, v1beta1.TrialSucceeded, "0.5"), aTrial(2, v1beta1.TrialMetricsUnavailable, "1")
+	none := collector.Unavailable
+	not.Status.Observation.Metrics[1] = v1beta1.Metric{Name: "loss", Min: none, Max: none, Latest: none}
+	for trial, mask := range map[*v1beta1.Trial]string{&measured: "016", &not: "1.10"} {
+		trial.Spec.ParameterAssignments = append(trial.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "mask", Value: mask})
+	}
+	view := newExperimentView(e, []v1beta1.Trial{measured, not})
+	var table, lines, columns bytes.Buffer
+	for output, out := range map[string]*bytes.Buffer{"csv": &table, "jsonl": &lines, "parquet": &columns} {
+		if err := export(t.Context(), out, output, view, noon.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requireText(t, table.String(), ",0.5,0.9,0.1,016\n", ",,0.9,0.2,1.10\n")
+	requireText(t, lines.String(), `"metrics":{"acc":0.9,"loss":0.5},"params":{"lr":0.1,"mask":"016"}`, `"metrics":{"acc":0.9},"params":{"lr":0.2,"mask":"1.10"}`)
+	types, rows := readParquet(t, columns.Bytes())
+	if diff := cmp.Diff([]any{"DOUBLE", "STRING", "016", nil, "1.10"}, []any{types["loss"], types["mask"], rows[0]["mask"], rows[1]["loss"], rows[1]["mask"]}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

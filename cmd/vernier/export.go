@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 )
 
@@ -118,7 +119,7 @@ func (e exported) MarshalJSON() ([]byte, error) {
 func exportTrial(v experimentView, t trialView, now time.Time) exported {
 	e := exported{
 		Trial: t.Number, Name: t.Name, State: t.State, Best: slices.Contains(v.marked(), t.Name), Why: t.Message,
-		Values: map[string]any{}, Params: map[string]any{}, Took: t.duration(now).Seconds(),
+		Values: map[string]any{}, Params: paramValues(v.Experiment, t.Params), Took: t.duration(now).Seconds(),
 	}
 	if !t.Started.IsZero() {
 		e.Start = t.Started.UTC().Format(time.RFC3339)
@@ -127,12 +128,26 @@ func exportTrial(v experimentView, t trialView, now time.Time) exported {
 		e.End = t.Ended.UTC().Format(time.RFC3339)
 	}
 	for _, m := range t.Metrics {
-		e.Values[m.Name] = numberOrText(m.Value)
-	}
-	for _, p := range t.Params {
-		e.Params[p.Name] = numberOrText(p.Value)
+		if m.Value != collector.Unavailable {
+			e.Values[m.Name] = numberOrText(m.Value)
+		}
 	}
 	return e
+}
+
+// paramValues are numbers as far as they are some, and texts: 016 is no number in a list
+// of categories.
+func paramValues(e *v1beta1.Experiment, params []v1beta1.ParameterAssignment) map[string]any {
+	values := map[string]any{}
+	for _, p := range params {
+		values[p.Name] = numberOrText(p.Value)
+	}
+	for _, p := range e.Spec.Parameters {
+		if text := paramValue(params, p.Name); text != "" && p.ParameterType == v1beta1.ParameterTypeCategorical {
+			values[p.Name] = text
+		}
+	}
+	return values
 }
 
 // numberOrText is a finite number as JSON has it, with the digits that it was written
@@ -210,7 +225,7 @@ func exportCSV(out io.Writer, v experimentView, now time.Time) error {
 		}
 		row := []string{strconv.Itoa(e.Trial), e.Name, e.State, strconv.FormatBool(e.Best), e.Start, e.End, seconds}
 		for _, m := range metrics {
-			row = append(row, harmless(t.metric(m)))
+			row = append(row, harmless(strings.TrimPrefix(t.metric(m), collector.Unavailable)))
 		}
 		for _, p := range params {
 			row = append(row, harmless(paramValue(t.Params, p)))
