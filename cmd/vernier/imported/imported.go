@@ -158,7 +158,13 @@ func (s *Study) condition(name string) *v1beta1.ParameterCondition {
 	return nil
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// number writes large whole numbers as such: programs read no integer in 1e+06.
+func number(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e18 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
 
 // objectives are those that options name.
 func objectives(o Options) (out []v1beta1.ObjectiveMetric) {

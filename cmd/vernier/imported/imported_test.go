@@ -217,6 +217,30 @@ func TestChoicesOfOptunaAreAsTheyWereWritten(t *testing.T) {
 	}
 }
 
+func TestLargeWholeNumbersStayWhole(t *testing.T) {
+	var d distribution
+	if err := json.Unmarshal([]byte(`{"name": "IntDistribution", "attributes": {"step": 500000, "low": 1000000, "high": 3000000, "log": false}}`), &d); err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.spec("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := v1beta1.FeasibleSpace{Min: "1000000", Max: "4000000", Step: "500000"}
+	wider := p
+	wider.FeasibleSpace.Max = "4000000"
+	if diff := cmp.Diff(want, widest(p, wider).FeasibleSpace); diff != "" {
+		t.Errorf("the space of a study (-want +got):\n%s", diff)
+	}
+	if got, err := d.value(1500000); got != "1500000" || err != nil {
+		t.Errorf("a value of a study is %q, %v", got, err)
+	}
+	want.Step = ""
+	if diff := cmp.Diff(want, observed("x", []string{"4000000", "1000000"}).FeasibleSpace); diff != "" {
+		t.Errorf("the space of a table (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 	cases := map[string]struct {
 		name, text string
