@@ -21,6 +21,7 @@ type console struct {
 	// colored lets colours through, and carriage returns, by which progress bars move.
 	colored bool
 	rest    []byte // the beginning of a character or a colour
+	failed  error  // the last write that did: not all commands look
 }
 
 func newConsole(file *os.File) *console { return &console{file: file} }
@@ -47,6 +48,14 @@ func withColors(out io.Writer) io.Writer {
 
 // Write implements io.Writer.
 func (c *console) Write(p []byte) (int, error) {
+	n, err := c.write(p)
+	if err != nil {
+		c.failed = err
+	}
+	return n, err
+}
+
+func (c *console) write(p []byte) (int, error) {
 	if onTerminal(c) == nil {
 		return c.file.Write(p)
 	}

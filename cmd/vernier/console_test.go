@@ -133,3 +133,32 @@ func TestNoViewObeysWhatItShows(t *testing.T) {
 		t.Errorf("describe: %q", text)
 	}
 }
+
+func TestWhatCannotBePrintedIsAnError(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for name, c := range map[string]struct {
+		out  string
+		args []string
+		code int
+	}{
+		"a description":             {os.DevNull, []string{"optimize", "--describe", "tpe"}, 0},
+		"a description, disk full":  {"/dev/full", []string{"optimize", "--describe", "tpe"}, exitFailure},
+		"a version, disk full":      {"/dev/full", []string{"version"}, exitFailure},
+		"an error has its own code": {"/dev/full", []string{"optimize", "--describe", "nothing"}, exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := os.OpenFile(c.out, os.O_WRONLY, 0)
+			if err != nil {
+				t.Skip(err)
+			}
+			defer out.Close()
+			if code := execute(t.Context(), append([]string{"vernier"}, c.args...), out, null); code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+		})
+	}
+}

@@ -19,20 +19,24 @@ import (
 var version = "dev"
 
 func main() {
-	os.Exit(execute(context.Background()))
+	os.Exit(execute(context.Background(), os.Args, os.Stdout, os.Stderr))
 }
 
-func execute(ctx context.Context) int {
-	root := newRootCommand(strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-"))
+func execute(ctx context.Context, args []string, out, errs *os.File) int {
+	root := newRootCommand(strings.HasPrefix(filepath.Base(args[0]), "kubectl-"))
+	root.SetArgs(args[1:])
 	// What the Kubernetes libraries log is for services; a command says itself
 	// what a person should know.
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	stdout, stderr := newConsole(os.Stdout), newConsole(os.Stderr)
+	stdout, stderr := newConsole(out), newConsole(errs)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = stdout.failed
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "vernier: %v\n", err)
 		if exitCode(err) == exitUsage {

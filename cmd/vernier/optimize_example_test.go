@@ -18,7 +18,7 @@ const actVariable = "VERNIER_TEST_ACTS_AS_VERNIER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(actVariable) != "" {
-		os.Exit(execute(context.Background()))
+		os.Exit(execute(context.Background(), os.Args, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
