@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -91,8 +92,8 @@ func (o *scriptOptions) writeFlags(out io.Writer) error {
 	return err
 }
 
-// probeMetrics runs the program once, its own defaults in place of the parameters,
-// and reads its metrics where a trial's are read.
+// probeMetrics runs the program once, its own defaults in place of the parameters that
+// have one, and reads its metrics where a trial's are read.
 func (o *scriptOptions) probeMetrics(ctx context.Context, s streams) (*probe.Report, error) {
 	collect := collectOptions{filters: o.spec.Filters}
 	for _, m := range o.objectives {
@@ -111,9 +112,17 @@ func (o *scriptOptions) probeMetrics(ctx context.Context, s streams) (*probe.Rep
 	default:
 		inOutput = false
 	}
-	argv := o.spec.Plain()
+	argv, params := o.spec.Plain(), ""
+	env, err := o.spec.PlainEnvironment(func(text string) (path string, err error) {
+		params, err = writeParams(text)
+		return params, err
+	})
+	defer os.Remove(params) // "" where there is none
+	if err != nil {
+		return nil, err
+	}
 	report, err := collect.readLive(ctx, s, "the program", func(signals <-chan os.Signal) probe.Target {
-		return &probe.Command{Argv: argv, Format: collect.format, Filters: collect.filters, Stdout: s.err, Stderr: s.err, Interrupts: signals}
+		return &probe.Command{Argv: argv, Env: env, Format: collect.format, Filters: collect.filters, Stdout: s.err, Stderr: s.err, Interrupts: signals}
 	})
 	if report == nil {
 		return nil, err
@@ -122,6 +131,16 @@ func (o *scriptOptions) probeMetrics(ctx context.Context, s streams) (*probe.Rep
 		return report, nil
 	}
 	return collect.read(ctx, strings.TrimPrefix(o.spec.Metrics, "tensorboard:"))
+}
+
+// writeParams writes the parameters of a probe to a file of their own.
+func writeParams(text string) (path string, err error) {
+	file, err := os.CreateTemp("", "vernier-params-*.json")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(text)
+	return file.Name(), errors.Join(err, file.Close())
 }
 
 func crashed(r *probe.Report) bool {

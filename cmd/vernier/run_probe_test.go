@@ -55,6 +55,36 @@ func TestAProbeOfAProgramThatFailsIsAFailure(t *testing.T) {
 	}
 }
 
+// What a trial would get and the program has no default for is there in the run of a probe.
+func TestAProbeGivesTheProgramWhatItNeeds(t *testing.T) {
+	for name, test := range map[string]struct {
+		program string
+		args    []string
+	}{
+		"a variable":               {`echo "loss=$MODE"`, []string{"-e", "MODE=0.5", "-p", "x=int(1,3)"}},
+		"parameters as variables":  {`test "$VERNIER_PARAM_X" = 2 && test "$VERNIER_PARAM_OPT" = sgd && echo loss=0.5`, []string{"--pass", "env", "-p", "x=int(1,3)", "-p", "opt=choice(sgd,adam)"}},
+		"parameters in a file":     {`test "$(cat $VERNIER_PARAMS_FILE)" = '{"x": 2, "opt": "sgd"}' && echo loss=0.5`, []string{"--pass", "file", "-p", "x=int(1,3)", "-p", "opt=choice(sgd,adam)"}},
+		"a variable with a dollar": {`test "$MODE" = 'a$b' && echo loss=0.5`, []string{"-e", "MODE=a$b", "-p", "x=int(1,3)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "prog")
+			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+test.program+"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			root := newRootCommand(false)
+			root.SilenceErrors, root.SilenceUsage = true, true
+			root.SetArgs(append([]string{"run", path, "--probe", "--minimize", "loss"}, test.args...))
+			var out bytes.Buffer
+			root.SetOut(&out)
+			root.SetErr(&out)
+			if err := root.ExecuteContext(t.Context()); err != nil {
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+			requireText(t, out.String(), "loss     1        0.5")
+		})
+	}
+}
+
 // A program that reports a curve and has a flag for its length can have short trials.
 func TestAProbeSuggestsShortTrials(t *testing.T) {
 	python, err := exec.LookPath("python3")

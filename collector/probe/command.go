@@ -22,6 +22,8 @@ import (
 type Command struct {
 	// Argv is the program and its arguments.
 	Argv []string
+	// Env is what it gets besides the environment of this process, as NAME=VALUE.
+	Env []string
 	// Format and Filters are as in Config; an empty format is TEXT.
 	Format  string
 	Filters []string
@@ -60,6 +62,7 @@ func (c *Command) Names(ctx context.Context) (names []string, hints map[string]s
 func (c *Command) run(ctx context.Context) error {
 	out, errs := file.WholeLines(c.live), file.WholeLines(c.live)
 	program := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	program.Env = append(os.Environ(), c.Env...)
 	program.Stdin = os.Stdin
 	program.Stdout, program.Stderr = io.MultiWriter(c.Stdout, out), io.MultiWriter(c.Stderr, errs)
 	program.WaitDelay = endPatience

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -321,34 +320,4 @@ func job(pod corev1.PodTemplateSpec, gpus int) map[string]any {
 func (s Spec) Flagged() []v1beta1.ParameterSpec {
 	used := s.macros()
 	return slices.DeleteFunc(slices.Clone(s.Parameters), func(p v1beta1.ParameterSpec) bool { return used[p.Name] })
-}
-
-// Plain is the program's command line without a search: a macro has the middle of its
-// parameter's range, or the first value of its list.
-func (s Spec) Plain() []string {
-	argv := slices.Clone(s.Argv)
-	for i := range argv {
-		argv[i] = strings.ReplaceAll(argv[i], "{trial}", s.Name+"-probe")
-		for _, p := range s.Parameters {
-			argv[i] = strings.ReplaceAll(argv[i], "{"+p.Name+"}", middle(p))
-		}
-		argv[i] = strings.ReplaceAll(argv[i], "{seed}", "0")
-	}
-	return argv
-}
-
-func middle(p v1beta1.ParameterSpec) string {
-	if len(p.FeasibleSpace.List) > 0 {
-		return p.FeasibleSpace.List[0]
-	}
-	low, _ := strconv.ParseFloat(p.FeasibleSpace.Min, 64)
-	high, _ := strconv.ParseFloat(p.FeasibleSpace.Max, 64)
-	mid := (low + high) / 2
-	if d := p.FeasibleSpace.Distribution; low > 0 && (d == v1beta1.DistributionLogUniform || d == v1beta1.DistributionLogNormal) {
-		mid = math.Sqrt(low * high)
-	}
-	if p.ParameterType == v1beta1.ParameterTypeInt {
-		return strconv.FormatFloat(math.Floor(mid), 'f', 0, 64)
-	}
-	return strconv.FormatFloat(mid, 'g', 6, 64)
 }

@@ -144,3 +144,11 @@ func TestPlainHasNoMacros(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestPlainHasWhatTheProgramNeeds(t *testing.T) {
+	s := aSpec(t, []string{"prog"}, "lr=log(1e-4,1e-2)", "n=int(1,4)", "batch_size=int(2,8)")
+	s.Flags = Interface{Source: "argparse", Flags: []Flag{{Option: "--lr", Required: true}, {Option: "--n"}, {Option: "--batch-size", Required: true}}}
+	if diff := cmp.Diff([]string{"prog", "--lr=0.001", "--batch-size=5"}, s.Plain()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
