@@ -202,8 +202,8 @@ func (v experimentView) marked() []string {
 	if v.several() {
 		return v.Experiment.Status.ParetoTrialList
 	}
-	if best, ok := v.best(); ok {
-		return []string{best.Name}
+	if best := v.Experiment.Status.CurrentOptimalTrial.BestTrialName; best != "" { // not looked up: each row asks
+		return []string{best}
 	}
 	return nil
 }
