@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { TrialColumnsSchema } from "../src/api/gen/vernier/v1/dashboard_pb";
 import { ExperimentSchema } from "../src/api/gen/vernier/v1/experiment_pb";
 import { countsOf, strategiesOf } from "../src/data/experiment";
@@ -7,7 +8,7 @@ import { parseQuery, QueryError } from "../src/data/query";
 import { countGpus } from "../src/pages/new";
 import { boundText, counted, formatDuration, formatValue, State, STATES, TrialTable, type Bound } from "../src/data/trials";
 import { View } from "../src/data/view";
-import { cloned } from "../src/pages/new";
+import { cloned, edited } from "../src/pages/new";
 import { changedBudgets } from "../src/pages/steering";
 import { csv } from "../src/plot/plot";
 
@@ -187,5 +188,17 @@ describe("texts", () => {
     expect(y).toContain("name: tune-10");
     expect(y).toContain("# few");
     expect(y).not.toMatch(/uid|status|namespace/);
+  });
+  const rule = ["spec", "earlyStopping", "algorithmName"];
+  const edits: [string, string, (string | number)[], unknown, unknown][] = [
+    ["a rule is named", "spec: {}", rule, "asha", { spec: { earlyStopping: { algorithmName: "asha" } } }],
+    ["no rule is wanted any more", "spec: {earlyStopping: {algorithmName: asha, algorithmSettings: []}}", rule, "", { spec: {} }],
+    ["a goal is taken away", "spec: {objective: {type: minimize, goal: 1}}", ["spec", "objective", "goal"], "", { spec: { objective: { type: "minimize" } } }],
+    ["a parameter is taken away", "spec: {parameters: [{name: a}, {name: b}]}", ["spec", "parameters", 0], undefined, { spec: { parameters: [{ name: "b" }] } }],
+  ];
+  for (const [name, yaml, path, v, want] of edits) it(`of the form: ${name}`, () => expect(parse(edited(yaml, path, v))).toEqual(want));
+  it("a clone of an experiment that was stopped runs, and keeps what its user wrote", () => {
+    const y = cloned('metadata:\n  name: tune\n  annotations:\n    vernier.ml/end: cancel\n    vernier.ml/interrupted: 4 of 24\n    vernier.ml/alerts-sent: "{}"\n    vernier.ml/origin: x\n    vernier.ml/notes: a try\n    team/cost: "7"\n');
+    expect(Object.keys(parse(y).metadata.annotations)).toEqual(["vernier.ml/notes", "team/cost"]);
   });
 });

@@ -69,12 +69,7 @@ export function New() {
   }, [text.value, namespace.value, ready.value]);
 
   const get = (path: Path): unknown => { const v = doc.value.getIn(path); return isMap(v) ? v.toJSON() : v; };
-  const put = (path: Path, v: unknown) => {
-    const d = parseDocument(text.value);
-    if (v === "" || v === undefined) d.deleteIn(path);
-    else d.setIn(path, v);
-    text.value = d.toString({ lineWidth: 100 });
-  };
+  const put = (path: Path, v: unknown) => { text.value = edited(text.value, path, v); };
   const problem = (field: string) => preview.value?.problems.find((p) => p.field === field)?.message;
   const create = async () => {
     busy.value = true;
@@ -229,9 +224,21 @@ export function countGpus(v: unknown): number {
   return Number.isFinite(times) ? n * times : n;
 }
 
+/** The YAML with another value, or without it: where no rule is named, without its settings too. */
+export function edited(yaml: string, path: Path, v: unknown): string {
+  const d = parseDocument(yaml);
+  if (v !== "" && v !== undefined) d.setIn(path, v);
+  else d.deleteIn(path.at(-1) === "algorithmName" ? path.slice(0, -1) : path);
+  return d.toString({ lineWidth: 100 });
+}
+
+// Annotations about what became of an experiment: a clone with the first would end at once.
+const past = ["end", "interrupted", "alerts-sent", "origin"].map((name) => `vernier.ml/${name}`);
+
 /** The YAML of another experiment as one that can be created: without what is its own. */
 export function cloned(yaml: string): string {
   const d = parseDocument(yaml);
+  for (const name of past) if (d.hasIn(["metadata", "annotations", name])) d.deleteIn(["metadata", "annotations", name]);
   for (const key of ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "finalizers", "namespace", "ownerReferences"]) d.deleteIn(["metadata", key]);
   d.delete("status");
   const name = String(d.getIn(["metadata", "name"]) ?? "experiment"), m = /^(.*)-(\d+)$/.exec(name);
