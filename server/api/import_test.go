@@ -66,6 +66,29 @@ func TestTrialsAreImportedOnce(t *testing.T) {
 	}
 }
 
+func TestNumbersAreWrittenAsProgramsReadThem(t *testing.T) {
+	cases := map[string]struct {
+		value float64
+		want  string
+	}{
+		"a whole number":       {1 << 20, "1048576"},
+		"one that is negative": {-3_000_000, "-3000000"},
+		"the last exact one":   {1 << 53, "9007199254740992"},
+		"nothing":              {math.Copysign(0, -1), "0"},
+		"a small one":          {1e-5, "1e-05"},
+		"a fraction":           {0.25, "0.25"},
+		"one that is too long": {1e300, "1e+300"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := assignments(map[string]*structpb.Value{"x": structpb.NewNumberValue(c.value)})
+			if diff := cmp.Diff([]v1beta1.ParameterAssignment{{Name: "x", Value: c.want}}, got); err != nil || diff != "" {
+				t.Errorf("%v\n%s", err, diff)
+			}
+		})
+	}
+}
+
 func TestWhatCannotBeImportedSaysWhy(t *testing.T) {
 	outside := func() *v1beta1.Experiment {
 		exp := searched()

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -72,7 +73,7 @@ func assignments(values map[string]*structpb.Value) (out []v1beta1.ParameterAssi
 		a := v1beta1.ParameterAssignment{Name: name}
 		switch v := values[name].GetKind().(type) {
 		case *structpb.Value_NumberValue:
-			a.Value = strconv.FormatFloat(v.NumberValue, 'g', -1, 64)
+			a.Value = numberText(v.NumberValue)
 		case *structpb.Value_StringValue:
 			a.Value = v.StringValue
 		default:
@@ -81,6 +82,14 @@ func assignments(values map[string]*structpb.Value) (out []v1beta1.ParameterAssi
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// numberText is a number as programs read it: a whole one has no exponent.
+func numberText(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) <= 1<<53 {
+		return strconv.FormatInt(int64(x), 10)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
 // queue adds a point to the experiment, once for each id.
