@@ -17,8 +17,11 @@ type Topic =
 interface Wish {
   topic: Topic;
   since: string;
-  take: (c: Change) => void;
+  take: Take;
 }
+
+/** Takes a change; false says that it does not fit what is held: then all is sent again. */
+type Take = (c: Change) => boolean | void;
 
 const streams = 4;
 const pollEvery = 5_000;
@@ -36,7 +39,7 @@ export const heldCurves = (): Set<number> | null => null;
 export const lateCurves = (): number => 0;
 
 /** Watches a topic until the answer is called. */
-export function watch(topic: Topic, take: (c: Change) => void): () => void {
+export function watch(topic: Topic, take: Take): () => void {
   const id = next++;
   wishes.set(id, { topic, since: "", take });
   restart();
@@ -106,7 +109,10 @@ function receive(id: number, change: Change) {
   const w = wishes.get(id);
   if (!w) return;
   if (change.case === "trials" || change.case === "experiments") w.since = change.value.revision;
-  w.take(change);
+  const fits = w.take(change) !== false;
+  if (change.case === "end") wishes.delete(id);
+  if (!fits) w.since = "";
+  if (!fits || wishes.size === 0) restart();
 }
 
 async function poll(signal: AbortSignal) {

@@ -2,7 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { signal } from "@preact/signals";
-import { dashboard, experiments } from "../api/client";
+import { experiments } from "../api/client";
 import { watch } from "../api/live";
 import { Experiment_State, type Experiment } from "../api/gen/vernier/v1/experiment_pb";
 import { counted, TrialTable, type Bound, type Objective, type ParamSpec } from "./trials";
@@ -123,20 +123,15 @@ export class Model {
           if (c.case === "end") this.gone.value = true;
           if (c.case !== "trials") return;
           table.apply(c.value);
-          if (table.count > c.value.total) void this.whole(table);
           this.loaded.value = true;
           this.refresh();
+          return table.count <= c.value.total; // else trials were deleted
         }),
       );
     } catch (err) {
       this.error.value = err;
       if (!this.closed) this.ends.push(later(() => void this.open(), 5_000));
     }
-  }
-
-  // Trials were deleted.
-  private async whole(table: TrialTable) {
-    table.apply(await dashboard.listTrialColumns({ parent: nameOf(this.place) }));
   }
 
   /** Reads the experiment again, soon. */

@@ -3,6 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { dashboard } from "../api/client";
 import { watch } from "../api/live";
+import type { ExperimentChanges } from "../api/gen/vernier/v1/dashboard_pb";
 import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
 import { clock, formatAge, formatDuration, formatValue } from "../data/trials";
 import { countsOf, objectivesOf, pathOf, placeOf, seconds, specOf, stateOf } from "../data/experiment";
@@ -22,11 +23,9 @@ export function Experiments({ namespace }: { namespace?: string }) {
     list.value = watched.length ? null : list.value;
     const ends = watched.map((ns) => watch({ case: "experiments", value: `namespaces/${ns}` }, (c) => {
       if (c.case !== "experiments") return;
-      const next = new Map(list.peek() ?? []);
-      if (c.value.whole) for (const name of next.keys()) if (placeOf(name).namespace === ns) next.delete(name);
-      for (const name of c.value.deleted) next.delete(name);
-      for (const e of c.value.experiments) next.set(e.name, e);
+      const { next, fits } = changed(list.peek(), ns, c.value);
       list.value = next;
+      return fits;
     }));
     return () => ends.forEach((end) => end());
   }, [watched.join(",")]);
@@ -77,6 +76,15 @@ export function Experiments({ namespace }: { namespace?: string }) {
         )}
     </>
   );
+}
+
+/** The experiments after a change in a namespace, and whether they are as many as there are: who was away was not told of the deleted ones. */
+export function changed(before: Map<string, Experiment> | null, namespace: string, c: ExperimentChanges) {
+  const next = new Map(before), within = () => [...next.keys()].filter((name) => placeOf(name).namespace === namespace);
+  if (c.whole) for (const name of within()) next.delete(name);
+  for (const name of c.deleted) next.delete(name);
+  for (const e of c.experiments) next.set(e.name, e);
+  return { next, fits: within().length === c.total };
 }
 
 function Row({ e, many }: { e: Experiment; many: boolean }) {
