@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
@@ -49,6 +50,34 @@ func TestPodsAreRestricted(t *testing.T) {
 		}
 		if pods != 2 {
 			t.Errorf("%d deployments were read, want those of manager and webhook", pods)
+		}
+	}
+}
+
+// A node can be drained whatever the number of replicas: a budget that allows no
+// disruption would hold it up for ever.
+func TestBudgetsLetNodesBeDrained(t *testing.T) {
+	for _, values := range []string{"", "{webhook: {replicas: 1}}", "{store: {url: 'env:X'}, manager: {replicas: 3}, webhook: {replicas: 3}}"} {
+		budgets := 0
+		for name, o := range rendered(t, values) {
+			if o.kind() != "PodDisruptionBudget" {
+				continue
+			}
+			budgets++
+			raw, err := yaml.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b policyv1.PodDisruptionBudget
+			if err := yaml.UnmarshalStrict(raw, &b); err != nil {
+				t.Fatal(err)
+			}
+			if most := b.Spec.MaxUnavailable; most == nil || most.IntValue() != 1 {
+				t.Errorf("%s with the values %q: maxUnavailable is %v, want 1", name, values, most)
+			}
+		}
+		if budgets != 2 {
+			t.Errorf("%d budgets were read, want those of manager and webhook", budgets)
 		}
 	}
 }
