@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { ways } from "../src/api/session";
+import { fresh, signIn, ways } from "../src/api/session";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -22,3 +22,20 @@ it("takes no error for a demo", async () => {
   vi.stubGlobal("fetch", async () => { throw new TypeError("Failed to fetch"); });
   expect((await ways()).trouble).toContain("cannot be reached");
 });
+
+const renewals: [string, () => Promise<Response>, string | null][] = [
+  ["goes on with an expired token while the server cannot be reached", () => Promise.reject(new TypeError("Failed to fetch")), "old"],
+  ["goes on with it while the provider cannot be reached", async () => new Response("{}", { status: 503 }), "old"],
+  ["has another one where it can be had", async () => Response.json({ token: "new", expires: Date.now() / 1000 + 600 }), "new"],
+  ["has none when it is refused", async () => new Response("{}", { status: 401 }), null],
+];
+for (const [name, answer, want] of renewals) {
+  it(name, async () => {
+    vi.stubGlobal("navigator", {});
+    const kept = new Map<string, string>();
+    vi.stubGlobal("localStorage", { getItem: (k: string) => kept.get(k) ?? null, setItem: (k: string, v: string) => kept.set(k, v), removeItem: (k: string) => kept.delete(k) });
+    vi.stubGlobal("fetch", answer);
+    signIn("old", Date.now() / 1000 - 60);
+    expect(await fresh()).toBe(want);
+  });
+}

@@ -83,11 +83,11 @@ export async function signOut() {
   return true;
 }
 
-/** The token, renewed if it is about to expire; null when it cannot be, and has. */
+/** The token, renewed if it is about to expire; null when it has, and another one is refused. */
 export async function fresh(): Promise<string | null> {
   const now = Date.now() / 1000;
   if (!expires || expires - now > 30 || (await renew(token))) return token;
-  return expires > now ? token : null;
+  return expires > now || ended !== token ? token : null; // one who is offline stays signed in
 }
 
 /** Takes the place of a token that expires. All tabs have one: the first to come asks. */
