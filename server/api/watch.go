@@ -23,7 +23,7 @@ const (
 	frame       = 200 * time.Millisecond
 	seriesFrame = time.Second
 	// lookForPoints is how often curves of running trials are read although no point
-	// is known to be new: another manager may have taken it.
+	// is known to be new: another manager may have taken it. So are those left out.
 	lookForPoints = 5 * time.Second
 	lifeSign      = 15 * time.Second
 	// rightsAgain is how often the token and the rights of a caller are looked at.
@@ -51,7 +51,7 @@ type watched struct {
 	table *vernierv1.TrialColumns // what was sent last, but for its rows
 	curve *vernierv1.GetSeriesRequest
 	sent  map[seriesKey]uint64
-	again time.Time // when curves of running trials are read anyway
+	again time.Time // when curves are read anyway, of running trials and those left out
 }
 
 type seriesKey struct {
@@ -310,7 +310,7 @@ func (s *service) newCurves(ctx context.Context, w *watched) (*vernierv1.WatchRe
 	}
 	now := s.Now()
 	w.due, w.again = now.Add(max(seriesFrame, 5*now.Sub(began))), now.Add(24*time.Hour)
-	if slices.ContainsFunc(trials, func(t *v1beta1.Trial) bool { return !t.IsCompleted() }) {
+	if len(got.GetLeftOut()) > 0 || slices.ContainsFunc(trials, func(t *v1beta1.Trial) bool { return !t.IsCompleted() }) {
 		w.again = now.Add(max(lookForPoints, 5*now.Sub(began)))
 	}
 	out := &vernierv1.GetSeriesResponse{LeftOut: got.GetLeftOut()}

@@ -16,6 +16,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -148,6 +149,37 @@ func TestAStreamGoesOnAtAnotherServer(t *testing.T) {
 	}
 	if table := read(t, watch(t, listen(t, other).URL, onTrials("another."+revision))).GetTrials(); !table.GetWhole() || len(table.GetNumber()) != 2 {
 		t.Errorf("a revision of another experiment: %v", table)
+	}
+}
+
+// A store that was slow once hides no curve of a trial that has ended.
+func TestCurvesThatTookTooLongAreReadAgain(t *testing.T) {
+	exp := searched()
+	s := serve(t, interceptor.Funcs{}, exp, tried(exp, 0, "0.25", "sgd", 3))
+	measured(t, s, "0", "loss", 4, 3)
+	all, err := s.subscribed(t.Context(), &vernierv1.WatchRequest{Subscriptions: []*vernierv1.Subscription{{
+		Id: 1, Topic: &vernierv1.Subscription_Series{Series: &vernierv1.GetSeriesRequest{Parent: parent, Trials: []int32{0}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []*vernierv1.GetSeriesResponse
+	send := func(m *vernierv1.WatchResponse) error {
+		got = append(got, m.GetSeries())
+		return nil
+	}
+	for i, patience := range []time.Duration{0, seriesPatience, seriesPatience} {
+		s.seriesPatience = patience
+		if _, _, err := s.follow(t.Context(), all[0], noon.Add(time.Duration(i)*lookForPoints), send); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []*vernierv1.GetSeriesResponse{
+		{LeftOut: []int32{0}},
+		{Series: []*vernierv1.Series{{Trial: 0, Metric: "loss", X: []float64{0, 1}, Value: []float64{4, 3}, Points: 2}}},
+	}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Error(diff)
 	}
 }
 
