@@ -14,6 +14,18 @@ describe("scales", () => {
     expect(logTicks(1e-5, 0.1, 5)).toEqual([1e-5, 1e-4, 1e-3, 0.01, 0.1]);
     for (const [a, b] of [[0.62, 0.63], [1e-9, 2e-9], [-5e6, 7e6]]) expect(linearTicks(a, b, 6).length).toBeGreaterThan(2);
   });
+  const close: [number, number][] = [
+    [0.3, 0.1 + 0.2], padded([0.3, 0.1 + 0.2]), [1 - 2 ** -53, 1], [1e18, 1e18 + 128], [-1e18 - 128, -1e18], [2 ** 60, 2 ** 60 + 512], [0, 5e-324], [-5e-324, 5e-324], [-1.7e308, 1.7e308],
+  ];
+  for (const [a, b] of close) {
+    it(`have few ticks from ${a} to ${b}, whose numbers lie as close as numbers can, or as far`, () => {
+      for (const s of [scale([a, b]), scale([a, b], { log: true }), scale([a, b], { time: true })]) {
+        const ticks = s.ticks(5);
+        expect(ticks.length).toBeLessThan(20);
+        expect(ticks).toEqual([...new Set(ticks)]);
+      }
+    });
+  }
   it("tell each tick of a time from the next", () => {
     for (const [a, b] of [[3605, 3655], [7210, 7235], [90_100, 93_500], [10.2, 10.8], [0.0001, 0.0004], [5, 5.05], [0, 0.004], [0, 7], [5, 5.3], [9, 13], [0, 95], [3600, 3700], [0, 5400], [90_000, 93_000], [0, 900_000]]) {
       const s = scale([a, b], { time: true });

@@ -65,10 +65,12 @@ function multiples(a: number, b: number, count: number): number[] {
   return every(steps.find((s) => s >= raw * 0.999) ?? 86400 * Math.ceil(raw / 86400), a, b);
 }
 
+// They are counted: where the numbers from a to b lie close together, the next multiple may be the same one.
 function every(step: number, a: number, b: number): number[] {
-  const out: number[] = [];
-  for (let k = Math.ceil(a / step - 1e-9); k * step <= b + step * 1e-9; k++) out.push(+(k * step).toPrecision(12));
-  return out;
+  const first = Math.ceil(a / step - 1e-9), count = Math.floor(b / step + 1e-9) - first;
+  const out = new Set<number>();
+  for (let k = 0; k <= Math.min(count, 1000); k++) out.add(+((first + k) * step).toPrecision(12));
+  return [...out].filter(Number.isFinite);
 }
 
 export function logTicks(a: number, b: number, count: number): number[] {
