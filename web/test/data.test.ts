@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { TrialColumnsSchema } from "../src/api/gen/vernier/v1/dashboard_pb";
 import { ExperimentSchema } from "../src/api/gen/vernier/v1/experiment_pb";
+import { isSame, linesOf } from "../src/data/compare";
 import { countsOf, strategiesOf } from "../src/data/experiment";
 import { parseQuery, QueryError } from "../src/data/query";
 import { countGpus } from "../src/pages/new";
@@ -169,6 +170,21 @@ describe("budgets", () => {
     ["are taken away, but for counts", { maxTrialCount: "", maxDuration: " ", maxGPUHours: "" }, { maxDuration: undefined, maxGPUHours: undefined }],
   ];
   for (const [name, given, want] of cases) it(name, () => expect(changedBudgets(now, (key) => given[key] ?? String(now[key as keyof typeof now] ?? ""))).toStrictEqual(want));
+});
+
+describe("trials beside each other", () => {
+  it("differ in what four digits do not show, and are saved with all of them", () => {
+    const t = table();
+    t.apply(create(TrialColumnsSchema, {
+      whole: true, total: 2, number: [0, 1], state: [State.succeeded, State.succeeded], createTime: [1, 1], startTime: [1, 1], endTime: [3, 4],
+      parameters: [{ name: "lr", number: [0.123401, 0.123402] }, { name: "opt", text: { texts: ["sgd"], index: [0, 0] } }],
+      metrics: [{ name: "loss", number: [-0.5, NaN] }],
+    }));
+    const lines = linesOf(t, [0, 1]);
+    expect(lines.filter(isSame).map((l) => l.name)).toEqual(["opt"]);
+    expect(csv({ head: ["", "0", "1"], rows: lines.map((l) => [l.name, ...l.values]) })).toBe(",0,1\nstate,succeeded,succeeded\nloss,-0.5,\nmemory,,\nlr,0.123401,0.123402\nopt,sgd,sgd\nduration,2,3\n");
+    expect(lines.find((l) => l.name === "loss")!.cells).toEqual(["−0.5", "–"]);
+  });
 });
 
 describe("texts", () => {

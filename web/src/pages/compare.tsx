@@ -1,7 +1,7 @@
 // A few trials beside each other: what differs, and their curves in one plot.
 import { useSignal } from "@preact/signals";
 import { pathOf, type Model } from "../data/experiment";
-import { formatDuration, formatValue, STATES } from "../data/trials";
+import { isSame, linesOf } from "../data/compare";
 import type { View } from "../data/view";
 import { Curves } from "../panels/curves";
 import { theme } from "../plot/theme";
@@ -17,13 +17,7 @@ export function Compare({ model, view }: { model: Model; view: View }) {
   if (rows.length < 2) {
     return <div class="panel"><Empty title="Select two to twenty trials"><p>Tick them in the table, or click their points with Shift, then press <kbd>c</kbd>.</p><a class="button" href={href(pathOf(model.place) + search())}>To the experiment</a></Empty></div>;
   }
-  const lines: { name: string; kind: string; cells: string[] }[] = [
-    { name: "state", kind: "", cells: rows.map((r) => STATES[table.state[r]]) },
-    ...[...table.metrics.keys()].map((m) => ({ name: m, kind: "metric", cells: rows.map((r) => formatValue(table.metrics.get(m)![r]) + (table.broken(r)?.metric === m ? " !" : "")) })),
-    ...table.specs.map((s) => ({ name: s.name, kind: "parameter", cells: rows.map((r) => table.text(s, table.params.get(s.name)![r]) || "–") })),
-    { name: "duration", kind: "", cells: rows.map((r) => formatDuration(table.duration(r))) },
-  ];
-  const same = lines.filter((l) => l.kind === "parameter" && new Set(l.cells).size === 1);
+  const lines = linesOf(table, rows), same = lines.filter(isSame);
   const shown = all.value ? lines : lines.filter((l) => !same.includes(l));
   return (
     <>
@@ -32,7 +26,7 @@ export function Compare({ model, view }: { model: Model; view: View }) {
         <div class="actions">
           {same.length > 0 && <button type="button" class="button" aria-pressed={all.value} onClick={() => (all.value = !all.value)}>{all.value ? "Only what differs" : "Show all"}</button>}
           <Share model={model} view={view} />
-          <button type="button" class="button" onClick={() => download("compare.csv", new Blob([csv({ head: ["", ...numbers.map(String)], rows: lines.map((l) => [l.name, ...l.cells]) })], { type: "text/csv" }))}><Icon name="download" />CSV</button>
+          <button type="button" class="button" onClick={() => download("compare.csv", new Blob([csv({ head: ["", ...numbers.map(String)], rows: lines.map((l) => [l.name, ...l.values]) })], { type: "text/csv" }))}><Icon name="download" />CSV</button>
           <a class="button" href={href(pathOf(model.place) + search())}><Icon name="left" />Back</a>
         </div>
       </div>

@@ -69,8 +69,8 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
           <section class="panel" aria-label="Parameters"><header class="panel-head"><h2>Parameters</h2>{best >= 0 && row !== best && <span class="note">beside the best, trial {table.number[best]}</span>}</header>
             <table class="grid"><thead><tr><th scope="col">Name</th><th scope="col" class="num">Value</th>{best >= 0 && row !== best && <th scope="col" class="num">Best</th>}</tr></thead>
               <tbody>{table.specs.map((s) => {
-                const v = table.text(s, table.params.get(s.name)![row]), b = best < 0 ? "" : table.text(s, table.params.get(s.name)![best]);
-                return <tr key={s.name}><td>{s.name}</td><td class="num" style={{ fontWeight: v === b || best < 0 ? 400 : 600 }}>{v || "–"}</td>{best >= 0 && row !== best && <td class="num muted">{v === b ? "same" : b || "–"}</td>}</tr>;
+                const of = table.params.get(s.name)!, v = table.text(s, of[row]), b = best < 0 ? "" : table.text(s, of[best]), same = best < 0 || Object.is(of[row], of[best]);
+                return <tr key={s.name}><td>{s.name}</td><td class="num" style={{ fontWeight: same ? 400 : 600 }}>{v || "–"}</td>{best >= 0 && row !== best && <td class="num muted">{same ? "same" : b || "–"}</td>}</tr>;
               })}</tbody></table>
             {t?.why && <p class="note pad">Why this point: {t.why}</p>}
           </section>

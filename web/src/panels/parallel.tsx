@@ -3,7 +3,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { query, setQuery } from "../router";
-import { boundText, formatValue, goodEnd, isResult, STATES } from "../data/trials";
+import { boundText, goodEnd, isResult, STATES } from "../data/trials";
 import { numbers, type View } from "../data/view";
 import { Plot } from "../plot/plot";
 import { padded, robust, scale, type Scale } from "../plot/scale";
@@ -266,7 +266,7 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
       table={() => ({
         head: ["trial", "state", ...axes.value.map((a) => a.name)],
         rows: Array.from({ length: table.count }, (_, i) => i).filter((i) => view.mask.value[i]).map((i) => [
-          table.number[i], STATES[table.state[i]], ...axes.value.map((a) => (a.scale.words ? a.scale.text(a.at(i)) : formatValue(a.at(i)))),
+          table.number[i], STATES[table.state[i]], ...axes.value.map((a) => (a.scale.words ? a.scale.text(a.at(i)) : a.at(i))),
         ]),
       })} />
   );

@@ -178,7 +178,7 @@ function TableView({ table, title, height }: { table: Table; title: string; heig
       <table class="grid">
         <thead><tr>{table.head.map((h) => <th scope="col" key={h}>{h}</th>)}</tr></thead>
         <tbody>
-          {table.rows.slice(0, most).map((r, i) => <tr key={i}>{r.map((c, k) => <td key={k} class={typeof c === "number" ? "num" : ""}>{c}</td>)}</tr>)}
+          {table.rows.slice(0, most).map((r, i) => <tr key={i}>{r.map((c, k) => <td key={k} class={typeof c === "number" ? "num" : ""}>{Number.isNaN(c) ? "–" : c}</td>)}</tr>)}
         </tbody>
       </table>
       {(table.rows.length > most || table.more) && <p class="note pad">{table.more ?? `The first ${most} of ${table.rows.length} rows; the CSV has all.`}</p>}
