@@ -2,8 +2,9 @@
 // it is, and what it wrote.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { dashboard, experiments, isAborted, shared } from "../api/client";
+import { dashboard, experiments, shared } from "../api/client";
 import type { DescribeResponse, ListArtifactsResponse } from "../api/gen/vernier/v1/dashboard_pb";
+import { readLog } from "../data/log";
 import type { Trial } from "../api/gen/vernier/v1/experiment_pb";
 import { nameOf, pathOf, seconds, specOf, type Model } from "../data/experiment";
 import { boundText, formatAge, formatBytes, formatDuration, formatValue, isLive } from "../data/trials";
@@ -157,39 +158,16 @@ function Files({ name, state }: { name: string; state: number }) {
 }
 
 const signed = (d: number) => (Number.isNaN(d) ? "–" : (d > 0 ? "+" : "") + formatValue(d));
-const mostLog = 2_000_000;
 
 /** What a trial writes, while it writes it. It stays at the end only where one is at the end. */
 function Logs({ name, about, live }: { name: string; about: DescribeResponse | null; live: boolean }) {
   const text = useSignal(""), note = useSignal(""), find = useSignal(""), follow = useSignal(true), where = useSignal(""), previous = useSignal(false);
   const box = useRef<HTMLPreElement>(null);
   useEffect(() => {
-    const stop = new AbortController();
-    const [pod, container] = where.value.split(" ");
+    const [pod = "", container = ""] = where.value.split(" "), follow = live && !previous.value;
     text.value = note.value = "";
-    void (async () => {
-      const decoder = new TextDecoder();
-      let pending = "", frame = 0;
-      const show = () => { frame = 0; text.value = (text.value + pending).slice(-mostLog); pending = ""; };
-      for (let wait = 1000; !stop.signal.aborted; wait = Math.min(wait * 2, 10_000)) {
-        try {
-          for await (const m of dashboard.readLogs({ name, pod: pod ?? "", container: container ?? "", follow: live && !previous.value, previous: previous.value, tail: 2000 }, { signal: stop.signal, timeoutMs: 0 })) {
-            if (m.note) note.value = m.note;
-            pending += decoder.decode(m.text, { stream: true });
-            frame ||= requestAnimationFrame(show);
-          }
-          return;
-        } catch (err) {
-          if (stop.signal.aborted || isAborted(err)) return;
-          note.value = (err as Error).message.replace(/^\[\w+\] /, "");
-          if (!live || previous.value) return;
-        }
-        await new Promise((r) => setTimeout(r, wait));
-        text.value = pending = ""; // the tail is read again
-      }
-    })();
-    return () => stop.abort();
-  }, [name, where.value, live, awake.value, previous.value]);
+    return readLog({ name, pod, container, follow, previous: previous.value, tail: 2000 }, follow, (t) => (text.value = t), (n) => (note.value = n));
+  }, [name, where.value, live, previous.value]);
   useEffect(() => {
     if (follow.value && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [text.value, follow.value]);
