@@ -34,7 +34,9 @@ echo "process group: $([ "$(echo $stat | cut -d' ' -f3)" = $$ ] && echo its own 
 echo "session: $([ "$(echo $stat | cut -d' ' -f4)" = $$ ] && echo its own || echo "of another")"
 echo "terminal and niceness: $(echo $stat | cut -d' ' -f5,17)"
 for fd in 0 1 2; do echo "descriptor $fd: $(stat -L -c %F /proc/$$/fd/$fd)$([ -t $fd ] && echo ', a terminal')"; done
-echo "open files: $(ls /proc/$$/fd | sort -n | tr '\n' ' ')"
+open= # in $(ls) the shell may have both ends of its own pipe
+for fd in /proc/$$/fd/*; do open="$open ${fd##*/}"; done
+echo "open files:$open"
 echo "umask: $(umask), user: $(id -u):$(id -g), directory: $(pwd), beside it: $(ls | tr '\n' ' ')"
 grep -E '^(SigIgn|SigBlk|CapEff|NoNewPrivs|Seccomp)' /proc/self/status
 cat /proc/$$/limits /proc/$$/oom_score_adj
