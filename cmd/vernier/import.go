@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,8 +48,9 @@ the search space of the file. It ends with the last trial of the file; raise its
 maxTrialCount to go on, or name it in warmStartFrom of another experiment.
 
 A FILE is by its name's end
-  .csv          a table with a row for each trial: parameters, and the metrics that
-                --minimize or --maximize name; what vernier export prints, too
+  .csv          a table with a row for each trial: the metrics that --minimize,
+                --maximize and --metric name, and parameters; what vernier export
+                prints, too
   .yaml, .json  an experiment of Katib with its trials, as of
                 kubectl get experiments.kubeflow.org,trials.kubeflow.org -o yaml
   others        a storage of Optuna in SQLite
@@ -71,6 +73,7 @@ VERNIER_TOKEN say where the API is.`,
 	f.StringVar(&o.Study, "study", "", "which study, or experiment, of a file with several")
 	f.StringSliceVar(&o.Minimize, "minimize", nil, "metric of a table, or name of the value of an Optuna study; may be repeated")
 	f.StringSliceVar(&o.Maximize, "maximize", nil, "as --minimize")
+	f.StringSliceVar(&o.Metrics, "metric", nil, "another metric of a table, whose other columns are parameters; may be repeated")
 	f.StringVar(&o.algorithm, "algorithm", "auto", "algorithm of an experiment that is made")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the experiment that would be made, and how many trials would be added")
 	return cmd
@@ -181,6 +184,10 @@ func (o importOptions) experiment(study *imported.Study, name string) *v1beta1.E
 		e.Spec.Objective = &v1beta1.ObjectiveSpec{Type: first.Type, ObjectiveMetricName: first.ObjectiveMetricName}
 	} else {
 		e.Spec.Objectives = study.Objectives
+	}
+	if len(study.Metrics) > 0 {
+		e.Spec.Objective = cmp.Or(e.Spec.Objective, &v1beta1.ObjectiveSpec{}) // of several, the first stands there
+		e.Spec.Objective.AdditionalMetricNames = study.Metrics
 	}
 	return e
 }

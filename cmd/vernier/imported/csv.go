@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 )
 
@@ -20,7 +21,7 @@ var exportColumns = []string{"trial", "name", "state", "best", "start", "end", "
 // readCSV reads a table with a row for each trial: metrics that the options name,
 // columns of vernier export, and parameters. A parameter's space is what was tried.
 func readCSV(path string, o Options) (*Study, error) {
-	s := &Study{Objectives: objectives(o)}
+	s := &Study{Objectives: objectives(o), Metrics: o.Metrics}
 	if len(s.Objectives) == 0 {
 		return nil, errors.New("name the metrics among the columns, with --minimize or --maximize")
 	}
@@ -37,9 +38,9 @@ func readCSV(path string, o Options) (*Study, error) {
 		return nil, errors.New("it is empty")
 	}
 	header, rows := rows[0], rows[1:]
-	for _, objective := range s.Objectives {
-		if !slices.Contains(header, objective.ObjectiveMetricName) {
-			return nil, fmt.Errorf("there is no column %q among %s", objective.ObjectiveMetricName, strings.Join(header, ", "))
+	for _, name := range slices.Concat(o.Minimize, o.Maximize, o.Metrics) {
+		if !slices.Contains(header, name) {
+			return nil, fmt.Errorf("there is no column %q among %s", name, strings.Join(header, ", "))
 		}
 	}
 	rowOf := map[string]int{}
@@ -86,12 +87,8 @@ func cells(file io.Reader) ([][]string, error) {
 const byteOrderMark = "\ufeff"
 
 func (s *Study) isMetric(name string) bool {
-	for _, o := range s.Objectives {
-		if o.ObjectiveMetricName == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.Metrics, name) ||
+		slices.ContainsFunc(s.Objectives, func(o v1beta1.ObjectiveMetric) bool { return o.ObjectiveMetricName == name })
 }
 
 // addRow returns the trial's ID: that of the row, unless it has one of its own.

@@ -20,7 +20,9 @@ type Study struct {
 	Name       string
 	Parameters []v1beta1.ParameterSpec
 	Objectives []v1beta1.ObjectiveMetric
-	Trials     []Trial
+	// Metrics besides the objectives.
+	Metrics []string
+	Trials  []Trial
 	// Left says which trials are not among them, and why.
 	Left []string
 	// unended are the IDs of trials that have not ended.
@@ -53,6 +55,8 @@ type Options struct {
 	Study string
 	// Minimize and Maximize name the metrics of a table.
 	Minimize, Maximize []string
+	// Metrics of a table besides them: its other columns are parameters.
+	Metrics []string
 }
 
 // Read reads a file by its name's end: .csv, .yaml, .yml, .json, or a database of

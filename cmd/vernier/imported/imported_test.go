@@ -109,6 +109,18 @@ func TestCellsOfATable(t *testing.T) {
 	}
 }
 
+// A trial without a value of them is no less one of the study.
+func TestMetricsThatAreNoObjectives(t *testing.T) {
+	path := write(t, "old.csv", "loss,train_loss,lr\n0.5,0.25,0.01\n0.5,,0.5\n")
+	same(t, &Study{
+		Parameters: []v1beta1.ParameterSpec{lr}, Objectives: loss, Metrics: []string{"train_loss"},
+		Trials: []Trial{
+			{ID: "0", Params: map[string]string{"lr": "0.01"}, Values: map[string]float64{"loss": 0.5, "train_loss": 0.25}, State: succeeded},
+			{ID: "1", Params: map[string]string{"lr": "0.5"}, Values: map[string]float64{"loss": 0.5}, State: succeeded},
+		},
+	}, read(t, path, Options{Minimize: []string{"loss"}, Metrics: []string{"train_loss"}}))
+}
+
 func TestAnExperimentOfKatib(t *testing.T) {
 	const trial = `
 - kind: Trial
