@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -108,7 +109,7 @@ func (o importOptions) run(ctx context.Context, path, name string, s streams, op
 		return err
 	}
 	parent := fmt.Sprintf("namespaces/%s/experiments/%s", session.namespace, name)
-	if err := o.ensure(ctx, c, parent, study, name); err != nil {
+	if err := o.ensure(ctx, c, parent, study, name, s.err); err != nil {
 		return err
 	}
 	for batch := range slices.Chunk(study.Trials, importBatch) {
@@ -125,9 +126,10 @@ func (o importOptions) run(ctx context.Context, path, name string, s streams, op
 }
 
 // ensure creates the experiment if it does not exist, and otherwise makes room for the trials.
-func (o importOptions) ensure(ctx context.Context, c *client.Client, parent string, study *imported.Study, name string) error {
+func (o importOptions) ensure(ctx context.Context, c *client.Client, parent string, study *imported.Study, name string, errs io.Writer) error {
 	there, err := c.GetExperiment(ctx, &vernierv1.GetExperimentRequest{Name: parent})
 	if err == nil {
+		leaveOut(study, there, errs)
 		return o.grow(ctx, c, there, len(study.Trials))
 	}
 	if client.Reason(err) != "NOT_FOUND" {
@@ -145,6 +147,20 @@ func (o importOptions) ensure(ctx context.Context, c *client.Client, parent stri
 		return fmt.Errorf("make experiment %s: %w", name, err)
 	}
 	return nil
+}
+
+// leaveOut takes away the values of metrics that the experiment does not have.
+func leaveOut(study *imported.Study, there *vernierv1.Experiment, errs io.Writer) {
+	has := there.GetSpec().GetFields()["objective"].GetStructValue().GetFields()["additionalMetricNames"].GetListValue().GetValues()
+	for _, name := range study.Metrics {
+		if slices.ContainsFunc(has, func(v *structpb.Value) bool { return v.GetStringValue() == name }) {
+			continue
+		}
+		fmt.Fprintf(errs, "Warning: left out: the metric %s, which is not in additionalMetricNames of the experiment\n", name)
+		for _, t := range study.Trials {
+			delete(t.Values, name)
+		}
+	}
 }
 
 // grow raises the limit of an experiment that an import of fewer trials has filled, and

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/cmd/vernier/imported"
 )
 
@@ -47,6 +51,30 @@ func TestTimesOfImportedTrials(t *testing.T) {
 			}
 			if diff := cmp.Diff([]time.Time{c.wantStart, c.wantEnd}, []time.Time{start, end}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMetricsThatAnExperimentDoesNotHaveAreLeftOut(t *testing.T) {
+	spec, err := structpb.NewStruct(map[string]any{"objective": map[string]any{"objectiveMetricName": "loss", "additionalMetricNames": []any{"acc"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spec *structpb.Struct
+		want map[string]float64
+		says string
+	}{
+		"one of two": {spec, map[string]float64{"loss": 1, "acc": 2}, "metric size"},
+		"no spec":    {nil, map[string]float64{"loss": 1}, "metric acc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said bytes.Buffer
+			study := &imported.Study{Metrics: []string{"acc", "size"}, Trials: []imported.Trial{{Values: map[string]float64{"loss": 1, "acc": 2, "size": 3}}}}
+			leaveOut(study, &vernierv1.Experiment{Spec: c.spec}, &said)
+			if diff := cmp.Diff(c.want, study.Trials[0].Values); diff != "" || !strings.Contains(said.String(), c.says) {
+				t.Errorf("it said %q; values (-want +got):\n%s", said.String(), diff)
 			}
 		})
 	}

@@ -129,7 +129,7 @@ func TestAnExperimentOfKatib(t *testing.T) {
   status:
     startTime: "2026-01-02T03:04:05Z"
     conditions: [{type: Created, status: "True"}, {type: STATE, status: "True"}]
-    observation: {metrics: [{name: loss, min: "0.2", max: "0.9", latest: "0.3"}, {name: acc, min: "1", max: "1", latest: "1"}]}`
+    observation: {metrics: [{name: loss, min: "0.2", max: "0.9", latest: "0.3"}, {name: acc, min: "1", max: "2", latest: "1.5"}, {name: other, min: "1", max: "1", latest: "1"}]}`
 	one := func(name, owner, state string) string {
 		return strings.NewReplacer("NAME", name, "OWNER", owner, "STATE", state).Replace(trial)
 	}
@@ -138,7 +138,7 @@ items:
 - kind: Experiment
   metadata: {name: random, namespace: kubeflow}
   spec:
-    objective: {type: minimize, objectiveMetricName: loss, metricStrategies: [{name: loss, value: latest}]}
+    objective: {type: minimize, objectiveMetricName: loss, additionalMetricNames: [acc], metricStrategies: [{name: loss, value: latest}, {name: acc, value: max}]}
     parameters: [{name: lr, parameterType: double, feasibleSpace: {min: "0.01", max: "0.5"}}]
 - kind: Experiment
   metadata: {name: other, namespace: kubeflow}
@@ -148,9 +148,9 @@ items:
 		t.Errorf("of two experiments: %v", err)
 	}
 	same(t, &Study{
-		Name: "random", Parameters: []v1beta1.ParameterSpec{lr}, Objectives: loss, Left: []string{"trial random-b has not ended"},
+		Name: "random", Parameters: []v1beta1.ParameterSpec{lr}, Objectives: loss, Metrics: []string{"acc"}, Left: []string{"trial random-b has not ended"},
 		Trials: []Trial{{
-			ID: "random-a", Params: map[string]string{"lr": "0.03"}, Values: map[string]float64{"loss": 0.3}, State: succeeded,
+			ID: "random-a", Params: map[string]string{"lr": "0.03"}, Values: map[string]float64{"loss": 0.3, "acc": 2}, State: succeeded,
 			Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local(),
 		}},
 	}, read(t, path, Options{Study: "random"}))

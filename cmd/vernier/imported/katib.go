@@ -31,6 +31,11 @@ func readKatib(path string, o Options) (*Study, error) {
 		return nil, err
 	}
 	s := &Study{Name: exp.Name, Parameters: exp.Spec.Parameters, Objectives: exp.Spec.AllObjectives()}
+	for _, name := range exp.Spec.Objective.AdditionalMetricNames {
+		if !s.isMetric(name) { // of several objectives, all but the first are there too
+			s.Metrics = append(s.Metrics, name)
+		}
+	}
 	for _, item := range list.Items {
 		if item.GetKind() != "Trial" || item.GetNamespace() != exp.Namespace || !ownedBy(item, exp.Name) {
 			continue
@@ -103,31 +108,36 @@ func katibTrial(exp *v1beta1.Experiment, t *v1beta1.Trial) Trial {
 	if t.Status.Observation == nil {
 		return out
 	}
+	types := map[string]v1beta1.ObjectiveType{}
+	for _, name := range exp.Spec.Objective.AdditionalMetricNames {
+		types[name] = exp.Spec.Objective.Type
+	}
+	for _, o := range exp.Spec.AllObjectives() {
+		types[o.ObjectiveMetricName] = o.Type
+	}
 	for _, m := range t.Status.Observation.Metrics {
-		for _, o := range exp.Spec.AllObjectives() {
-			if o.ObjectiveMetricName != m.Name {
-				continue
-			}
-			// Katib's default is the best value that a trial has reported.
-			text := m.Min
-			if o.Type == v1beta1.ObjectiveTypeMaximize {
-				text = m.Max
-			}
-			for _, strategy := range exp.Spec.Objective.MetricStrategies {
-				switch {
-				case strategy.Name != m.Name:
-				case strategy.Value == v1beta1.ExtractByLatest:
-					text = m.Latest
-				case strategy.Value == v1beta1.ExtractByMin:
-					text = m.Min
-				case strategy.Value == v1beta1.ExtractByMax:
-					text = m.Max
-				}
-			}
-			if v, err := strconv.ParseFloat(text, 64); err == nil {
-				out.Values[m.Name] = v
-			}
+		if v, err := strconv.ParseFloat(katibValue(exp, m, types[m.Name]), 64); err == nil && types[m.Name] != "" {
+			out.Values[m.Name] = v
 		}
 	}
 	return out
+}
+
+// katibValue is what counts of a metric: by default the best value that was reported.
+func katibValue(exp *v1beta1.Experiment, m v1beta1.Metric, kind v1beta1.ObjectiveType) string {
+	for _, strategy := range exp.Spec.Objective.MetricStrategies {
+		switch {
+		case strategy.Name != m.Name:
+		case strategy.Value == v1beta1.ExtractByLatest:
+			return m.Latest
+		case strategy.Value == v1beta1.ExtractByMin:
+			return m.Min
+		case strategy.Value == v1beta1.ExtractByMax:
+			return m.Max
+		}
+	}
+	if kind == v1beta1.ObjectiveTypeMaximize {
+		return m.Max
+	}
+	return m.Min
 }
