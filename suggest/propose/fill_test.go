@@ -3,6 +3,7 @@ package propose
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -94,5 +95,40 @@ func TestSystematicSearchCanBeInterrupted(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// All allowed points of a space that is too large to weigh are found, and then that there
+// is none left.
+func TestFewAllowedPointsAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		parameters int
+		constraint string
+		want       int
+	}{
+		"on a line":   {2, "x0 + x1 == 0.9", 91},
+		"in a corner": {3, "x0 + x1 + x2 <= 0.02", 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			specs := make([]suggest.ParameterSpec, c.parameters)
+			for i := range specs {
+				specs[i] = suggest.ParameterSpec{Name: fmt.Sprintf("x%d", i), Kind: suggest.Double, Min: "0", Max: "1", Step: "0.01"}
+			}
+			space, err := suggest.NewSpace(specs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if space, err = space.WithConstraints([]string{c.constraint}); err != nil {
+				t.Fatal(err)
+			}
+			stream, u, found := rng.New(1, "test", 0, "few"), make([]float64, c.parameters), 0
+			tried := NewTried(space, nil)
+			for ; err == nil; found++ {
+				_, err = tried.Untried(t.Context(), func() suggest.Point { stream.Fill(u); return space.Decode(u) }, stream)
+			}
+			if found--; found != c.want || !errors.Is(err, suggest.ErrExhausted) {
+				t.Errorf("%d points, want %d; at the end %v", found, c.want, err)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/history"
@@ -21,14 +22,17 @@ const (
 	// attemptsBlind is how many draws are made when there is no allowed point
 	// to begin from.
 	attemptsBlind = 1 << 17
+	// ways is how many ways from an allowed point, or from a corner of the space, to a
+	// random point are looked for one that is new and allowed.
+	ways = 128
+	// sweeps is how often each coordinate of the first point found on a way is moved.
+	sweeps = 4
 	// Enumerable is how many points a space may have for the systematic search
 	// to weigh each of them.
 	Enumerable = 4096
 	// stepsLate is how many steps a search takes although its time is up, as an
 	// answer is worth some milliseconds.
 	stepsLate = 1 << 14
-	// sweeps is how often each coordinate of a point is moved in such a space.
-	sweeps = 4
 	// MaxSteps bounds the systematic search in larger spaces with constraints.
 	MaxSteps = 1 << 20
 )
@@ -124,8 +128,8 @@ func (t *Tried) Untried(ctx context.Context, draw func() suggest.Point, stream *
 		return t.weigh(stream.Float64())
 	}
 	if t.space.Constrained() || !t.finite {
-		if p, ok := t.near(stream); ok {
-			return p, nil
+		if p, err := t.near(ctx, stream); p != nil || err != nil {
+			return p, err
 		}
 	}
 	if t.finite {
@@ -164,7 +168,7 @@ func (t *Tried) enough(ctx context.Context, steps int) error {
 // slice sampling does, it shrinks the way until it comes to an allowed point
 // (Neal, "Slice sampling", Annals of Statistics 31, 2003). Where that finds none, it
 // begins from corners of the space, at which most constraints hold.
-func (t *Tried) near(stream *rng.Stream) (suggest.Point, bool) {
+func (t *Tried) near(ctx context.Context, stream *rng.Stream) (suggest.Point, error) {
 	var begin []suggest.Point
 	for _, r := range t.rows {
 		if r.X != nil {
@@ -173,20 +177,27 @@ func (t *Tried) near(stream *rng.Stream) (suggest.Point, bool) {
 	}
 	begin = append(begin, t.added...)
 	u, corner := make([]float64, t.space.Len()), make([]float64, t.space.Len())
-	for i := range 128 {
+	for i := range ways {
+		if err := t.enough(ctx, i*256); err != nil { // a way takes hundreds of steps
+			return nil, err
+		}
 		from := corner
-		if len(begin) > 0 && i < 64 {
+		if len(begin) > 0 && i < ways/2 {
 			from, _ = t.space.Encode(begin[stream.Uint64N(uint64(len(begin)))])
 		} else {
 			setCorner(corner, i, stream)
 		}
 		stream.Fill(u)
-		for apart(u, from) {
-			if t.space.Contains(t.space.Decode(u)) {
-				t.spread(u, stream)
-				if p := t.space.Decode(u); t.Add(p) {
-					return p, true
+		for spread := false; apart(u, from); {
+			p := t.space.Decode(u)
+			if !spread && t.space.Contains(p) {
+				spread = true
+				if moved := t.spread(u, stream); t.Add(moved) {
+					return moved, nil
 				}
+			}
+			if t.Add(p) {
+				return p, nil
 			}
 			part := stream.Float64()
 			for i := range u {
@@ -194,12 +205,13 @@ func (t *Tried) near(stream *rng.Stream) (suggest.Point, bool) {
 			}
 		}
 	}
-	return nil, false
+	return nil, nil
 }
 
 // spread moves an allowed point along each of its coordinates, as slice sampling does, so
 // that what is found does not crowd around where the search began.
-func (t *Tried) spread(u []float64, stream *rng.Stream) {
+func (t *Tried) spread(from []float64, stream *rng.Stream) suggest.Point {
+	u := slices.Clone(from)
 	for n := range sweeps * len(u) {
 		i := n % len(u)
 		at := u[i]
@@ -218,6 +230,7 @@ func (t *Tried) spread(u []float64, stream *rng.Stream) {
 			}
 		}
 	}
+	return t.space.Decode(u)
 }
 
 // setCorner takes the corner where all is least, that where all is most, or a random one.
@@ -304,7 +317,7 @@ func (t *Tried) walk(ctx context.Context, p suggest.Point) (suggest.Point, error
 	if t.size <= uint64(len(t.Keys)+MaxSteps) {
 		return nil, suggest.ErrExhausted
 	}
-	return nil, fmt.Errorf("no point among %d satisfies the constraints on the parameters; loosen them, or narrow the ranges to where they hold", MaxSteps)
+	return nil, fmt.Errorf("no new point among %d satisfies the constraints on the parameters; loosen them, or narrow the ranges to where they hold", MaxSteps)
 }
 
 // Unknown says whether a point of the space was not proposed yet.
