@@ -4,10 +4,12 @@ import os
 import select
 import signal
 import threading
+import time
 
 import pytest
 
 from vernier_hpo import Study, choice, integer, loguniform, tune
+from vernier_hpo.tuning import _Run
 
 SPACE = {"lr": loguniform(1e-5, 0.1), "layers": integer(1, 4)}
 
@@ -92,24 +94,57 @@ def test_a_crash_is_seen_while_a_process_that_started_with_it_lives(monkeypatch,
     assert [r.values for r in tuned.trials] == [{}, {"seen": 1}, {"seen": 1}]
 
 
-def reporting_for_long(lr, layers, trial):
+def reporting_for_long(lr, layers, pid, trial):
     if trial.number == 1:
-        os.kill(os.getpid(), signal.SIGINT)
-    for _ in range(1_000_000):
+        os.kill(pid, signal.SIGINT)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         trial.report(loss=1)
 
 
-def computing_for_long(lr, layers, trial):
+def computing_for_long(lr, layers, pid, trial):
     if trial.number == 1:
-        os.kill(os.getppid(), signal.SIGINT)
-    select.select([], [], [], 20)
+        os.kill(pid, signal.SIGINT)
+    select.select([], [], [], 60)
     return 1
 
 
 @pytest.mark.parametrize("function, mode", [(reporting_for_long, "threads"), (computing_for_long, "processes")])
 def test_ctrl_c_hands_the_trials_of_several_workers_back(monkeypatch, function, mode):
     monkeypatch.setattr("vernier_hpo.tuning._Run.grace", 0)
-    with Study(SPACE, minimize="loss", trials=2, parallel=2) as study:
+    space = {**SPACE, "pid": choice(os.getpid())}  # the parent of a process may be a server that forks
+    with Study(space, minimize="loss", trials=2, parallel=2) as study:
         with pytest.raises(KeyboardInterrupt):
-            tune(function, SPACE, study=study, workers=2, mode=mode)
+            tune(function, space, study=study, workers=2, mode=mode)
         assert [r.state for r in study.trials] == ["pending", "pending"]
+
+
+def failing_while_one_reports(lr, layers, trial):
+    if trial.number > 0:
+        raise OSError("no data")
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        trial.report(loss=1)
+
+
+def test_the_error_of_the_function_is_raised_and_not_an_interrupt(monkeypatch):
+    ended = threading.Event()
+    count = _Run._count
+
+    def late(run, error):
+        try:
+            count(run, error)
+        except OSError:
+            ended.wait(60)  # until the one that reports has noticed
+            raise
+
+    def work(run, _work=_Run._work):
+        try:
+            _work(run)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(_Run, "_count", late)
+    monkeypatch.setattr(_Run, "_work", work)
+    with pytest.raises(OSError, match="no data"):
+        tune(failing_while_one_reports, SPACE, minimize="loss", trials=9, workers=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -133,8 +134,6 @@ class Study(Searching):
             if outcome == "released":
                 result.state, result.values = "pending", {}
                 self._waiting.append(number)
-                if self._stops:  # the rule judges the next attempt without what this one measured
-                    self._engine.call(tell=[{"number": number, "state": "pending", "curve": []}])
             else:
                 told: Dict[str, Any] = {"number": number, "state": "failed" if outcome == "infeasible" else outcome}
                 final = {**result.values, **values}
@@ -152,6 +151,9 @@ class Study(Searching):
                 self._write(tell=told, state=outcome, values=final, why=result.why)
             del self._owners[number], self._measured_at[number], self._curves[number]
             self._changed.notify_all()
+            if outcome == "released" and self._stops:  # the rule judges the next attempt by its own reports
+                with contextlib.suppress(VernierError):  # a search that has ended says so at the next ask
+                    self._engine.call(tell=[{"number": number, "state": "pending", "curve": []}])
 
     def _bounded(self, outcome: str, values: Mapping[str, float]) -> Dict[str, Any]:
         """What is told of the bounds. A trial of a file may lack a metric that is bounded now: it breaks the bound."""

@@ -111,6 +111,10 @@ class _Run:
                     if self.stop:
                         raise KeyboardInterrupt
                     _succeed(trial, self.call(trial))
+            except KeyboardInterrupt:
+                if self.stop:
+                    return  # why is said by what stopped it
+                raise
             except Exception as e:
                 error = e
             self._count(error)
