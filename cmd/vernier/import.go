@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"path/filepath"
@@ -241,7 +242,14 @@ func studyName(study, path string) string {
 	if study == "" {
 		study = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
-	return objectName(strings.Trim(notInNames.ReplaceAllString(strings.ToLower(study), "-"), "-"))
+	words := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(study), "-"), "-")
+	name := objectName(words)
+	if words == "" || !strings.HasSuffix(name, words) { // it was cut, as others may be to the same
+		sum := fnv.New32a()
+		_, _ = sum.Write([]byte(study)) // never fails
+		name = objectName(strings.TrimLeft(fmt.Sprintf("%.27s-%08x", words, sum.Sum32()), "-"))
+	}
+	return name
 }
 
 // api is a client of the programmatic API.

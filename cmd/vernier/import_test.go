@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/cmd/vernier/imported"
@@ -17,9 +18,7 @@ func TestExperimentsAreNamedAfterStudies(t *testing.T) {
 	for path, want := range map[string]string{
 		"old/My_Study.db": "my-study",
 		"2024-resnet.db":  "run-2024-resnet",
-		"\u7814\u7a76.db": "run",
 		"a--b.csv":        "a--b",
-		"no-name-0f0e7a2e-4b3f-4d31-9f0a-1c2d3e4f5a6b": "no-name-0f0e7a2e-4b3f-4d31-9f0a-1c2d3e4f", // as Optuna names them
 	} {
 		if got := studyName("", path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
@@ -27,6 +26,21 @@ func TestExperimentsAreNamedAfterStudies(t *testing.T) {
 	}
 	if got := studyName("Of The File", "a.db"); got != "of-the-file" {
 		t.Errorf("a study with a name: %q", got)
+	}
+}
+
+// A name that lacks what tells studies apart would add the trials of one to another.
+func TestExperimentsOfStudiesAreToldApart(t *testing.T) {
+	names := map[string]string{}
+	for _, study := range []string{
+		"no-name-0f0e7a2e-4b3f-4d31-9f0a-1c2d3e4f5a6b", "no-name-0f0e7a2e-4b3f-4d31-9f0a-1c2d3e4f0000", // as Optuna names them
+		"2024-" + strings.Repeat("a", 40), "2024-" + strings.Repeat("a", 41), "\u7814\u7a76", "\u5b9f\u9a13",
+	} {
+		name := studyName(study, "a.db")
+		if other, twice := names[name]; twice || len(name) > 40 || len(validation.IsDNS1035Label(name)) > 0 {
+			t.Errorf("%q: %q, which is also that of %q", study, name, other)
+		}
+		names[name] = study
 	}
 }
 

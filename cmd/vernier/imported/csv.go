@@ -43,9 +43,13 @@ func readCSV(path string, o Options) (*Study, error) {
 			return nil, fmt.Errorf("there is no column %q among %s", name, strings.Join(header, ", "))
 		}
 	}
-	rowOf := map[string]int{}
+	rowOf, identified := map[string]int{}, slices.Contains(header, "trial") || slices.Contains(header, "name")
 	for i, row := range rows {
-		id, err := s.addRow(header, row, strconv.Itoa(i))
+		without := strconv.Itoa(i)
+		if identified {
+			without = fmt.Sprintf("row %d", i+2)
+		}
+		id, err := s.addRow(header, row, without)
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+2, err)
 		}

@@ -109,6 +109,14 @@ func TestCellsOfATable(t *testing.T) {
 	}
 }
 
+// A row without an ID is not taken for one that has its number.
+func TestRowsWithoutAnID(t *testing.T) {
+	got := read(t, write(t, "old.csv", "trial,loss,lr\n1,0.5,0.01\n,0.25,0.5\n"), Options{Minimize: []string{"loss"}})
+	if len(got.Trials) != 2 || got.Trials[0].ID != "1" || got.Trials[1].ID == "1" {
+		t.Errorf("%+v", got.Trials)
+	}
+}
+
 // A trial without a value of them is no less one of the study.
 func TestMetricsThatAreNoObjectives(t *testing.T) {
 	path := write(t, "old.csv", "loss,train_loss,lr\n0.5,0.25,0.01\n0.5,,0.5\n")
