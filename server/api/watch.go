@@ -47,11 +47,12 @@ type watched struct {
 	due   time.Time
 	dirty bool
 
-	names map[string]bool         // of the experiments that were sent
-	table *vernierv1.TrialColumns // what was sent last, but for its rows
-	curve *vernierv1.GetSeriesRequest
-	sent  map[seriesKey]uint64
-	again time.Time // when curves are read anyway, of running trials and those left out
+	names   map[string]bool         // of the experiments that were sent
+	table   *vernierv1.TrialColumns // what was sent last, but for its rows
+	curve   *vernierv1.GetSeriesRequest
+	sent    map[seriesKey]uint64
+	leftOut []int32   // trials whose curves were left out, as was said last; nil before
+	again   time.Time // when curves are read anyway, of running trials and those left out
 }
 
 type seriesKey struct {
@@ -314,7 +315,8 @@ func (s *service) newCurves(ctx context.Context, w *watched) (*vernierv1.WatchRe
 		w.again = now.Add(max(lookForPoints, 5*now.Sub(began)))
 	}
 	out := &vernierv1.GetSeriesResponse{LeftOut: got.GetLeftOut()}
-	first := len(w.sent) == 0
+	changed := w.leftOut == nil || !slices.Equal(w.leftOut, out.GetLeftOut())
+	w.leftOut = append([]int32{}, out.GetLeftOut()...)
 	for _, c := range got.GetSeries() {
 		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 		if err != nil {
@@ -326,7 +328,7 @@ func (s *service) newCurves(ctx context.Context, w *watched) (*vernierv1.WatchRe
 			out.Series = append(out.Series, c)
 		}
 	}
-	if !first && len(out.Series) == 0 {
+	if !changed && len(out.Series) == 0 {
 		return nil, nil
 	}
 	return &vernierv1.WatchResponse{Change: &vernierv1.WatchResponse_Series{Series: out}}, nil

@@ -24,7 +24,10 @@ vi.mock("../src/api/client", () => ({
 vi.stubGlobal("navigator", {});
 
 const ends: (() => void)[] = [];
-afterEach(() => ends.splice(0).forEach((end) => end()));
+afterEach(() => {
+  ends.splice(0).forEach((end) => end());
+  vi.useRealTimers();
+});
 
 it("asks for all again where a change does not fit what is held, and else for what is new", async () => {
   ends.push(watch({ case: "experiments", value: "namespaces/a" }, () => asked.length !== 1));
@@ -33,10 +36,15 @@ it("asks for all again where a change does not fit what is held, and else for wh
   await expect.poll(() => asked).toEqual(["", "", "after 2"]);
 });
 
-it("asks no more for what is gone", async () => {
+it("asks for what is gone again after a while", async () => {
+  await expect.poll(() => mode.value).toBe("idle");
+  vi.useFakeTimers();
   const got: unknown[] = [];
   ends.push(watch({ case: "trials", value: "gone" }, (c) => { got.push(c.case); }));
-  await expect.poll(() => [got, mode.value]).toEqual([["end"], "idle"]);
+  await vi.advanceTimersByTimeAsync(14_000);
+  expect([got, mode.value]).toEqual([["end"], "idle"]);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([got, mode.value]).toEqual([["end", "end"], "idle"]);
 });
 
 const named = (...names: string[]) => names.map((n) => create(ExperimentSchema, { name: `namespaces/${n.replace("/", "/experiments/")}` }));

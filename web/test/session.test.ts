@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { fresh, signIn, ways } from "../src/api/session";
+import { fresh, isRefused, signIn, ways } from "../src/api/session";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -23,13 +23,13 @@ it("takes no error for a demo", async () => {
   expect((await ways()).trouble).toContain("cannot be reached");
 });
 
-const renewals: [string, () => Promise<Response>, string | null][] = [
-  ["goes on with an expired token while the server cannot be reached", () => Promise.reject(new TypeError("Failed to fetch")), "old"],
-  ["goes on with it while the provider cannot be reached", async () => new Response("{}", { status: 503 }), "old"],
-  ["has another one where it can be had", async () => Response.json({ token: "new", expires: Date.now() / 1000 + 600 }), "new"],
-  ["has none when it is refused", async () => new Response("{}", { status: 401 }), null],
+const renewals: [string, () => Promise<Response>, string | null, boolean][] = [
+  ["goes on with an expired token while the server cannot be reached", () => Promise.reject(new TypeError("Failed to fetch")), "old", false],
+  ["goes on with it while the provider cannot be reached", async () => new Response("{}", { status: 503 }), "old", false],
+  ["has another one where it can be had", async () => Response.json({ token: "new", expires: Date.now() / 1000 + 600 }), "new", false],
+  ["has none when it is refused", async () => new Response("{}", { status: 401 }), null, true],
 ];
-for (const [name, answer, want] of renewals) {
+for (const [name, answer, want, refused] of renewals) {
   it(name, async () => {
     vi.stubGlobal("navigator", {});
     const kept = new Map<string, string>();
@@ -37,5 +37,6 @@ for (const [name, answer, want] of renewals) {
     vi.stubGlobal("fetch", answer);
     signIn("old", Date.now() / 1000 - 60);
     expect(await fresh()).toBe(want);
+    expect(isRefused("old")).toBe(refused);
   });
 }

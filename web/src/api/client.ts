@@ -3,7 +3,7 @@ import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { signal } from "@preact/signals";
 import { DashboardService } from "./gen/vernier/v1/dashboard_pb";
-import { current, fresh, locked, renew } from "./session";
+import { current, fresh, isRefused, locked, renew } from "./session";
 import { ErrorInfoSchema, ExperimentService } from "./gen/vernier/v1/experiment_pb";
 
 export const online = signal(true);
@@ -24,7 +24,7 @@ const authorize: Interceptor = (next) => async (req) => {
   } catch (err) {
     const e = ConnectError.from(err);
     // A stream ends with the token that it began with.
-    if (e.code === Code.Unauthenticated && sent === current() && !(await renew(sent))) {
+    if (e.code === Code.Unauthenticated && sent === current() && !(await renew(sent)) && isRefused(sent)) {
       locked.value = sent ? "The token is not accepted any more." : "";
     }
     if (e.code !== Code.Canceled) online.value = e.code !== Code.Unavailable && !(err instanceof TypeError) && e.code !== Code.Unknown;

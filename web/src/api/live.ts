@@ -18,6 +18,8 @@ interface Wish {
   topic: Topic;
   since: string;
   take: Take;
+  /** It is not asked for at present, as it was not there. */
+  absent?: boolean;
 }
 
 /** Takes a change; false says that it does not fit what is held: then all is sent again. */
@@ -25,6 +27,7 @@ type Take = (c: Change) => boolean | void;
 
 const streams = 4;
 const pollEvery = 5_000;
+const absentFor = 15_000;
 /** How what is shown stays new. */
 export const mode = signal<"live" | "polling" | "asleep" | "lost" | "idle">("idle");
 
@@ -56,7 +59,7 @@ function restart() {
     soon = 0;
     run?.abort();
     run = null;
-    if (wishes.size === 0) {
+    if (present().length === 0) {
       mode.value = "idle";
       return;
     }
@@ -100,9 +103,10 @@ async function keep(stop: AbortSignal) {
   }
 }
 
+const present = () => [...wishes].filter(([, w]) => !w.absent);
 const request = () =>
   create(WatchRequestSchema, {
-    subscriptions: [...wishes].slice(0, 32).map(([id, w]) => ({ id, topic: w.topic as never, since: w.since })),
+    subscriptions: present().slice(0, 32).map(([id, w]) => ({ id, topic: w.topic as never, since: w.since })),
   });
 
 function receive(id: number, change: Change) {
@@ -110,13 +114,17 @@ function receive(id: number, change: Change) {
   if (!w) return;
   if (change.case === "trials" || change.case === "experiments") w.since = change.value.revision;
   const fits = w.take(change) !== false;
-  if (change.case === "end") wishes.delete(id);
+  if (change.case === "end") {
+    // It was deleted, and may be made again; or a server that has just started does not know it yet.
+    w.absent = true;
+    setTimeout(() => { w.absent = false; if (wishes.has(id)) restart(); }, absentFor);
+  }
   if (!fits) w.since = "";
-  if (!fits || wishes.size === 0) restart();
+  if (!fits || present().length === 0) restart();
 }
 
 async function poll(signal: AbortSignal) {
-  for (const [id, w] of [...wishes]) {
+  for (const [id, w] of present()) {
     if (w.topic.case === "trials") {
       const value = await dashboard.listTrialColumns({ parent: w.topic.value, since: w.since }, { signal });
       receive(id, { case: "trials", value });

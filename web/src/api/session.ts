@@ -83,16 +83,19 @@ export async function signOut() {
   return true;
 }
 
-/** The token, renewed if it is about to expire; null when it has, and another one is refused. */
+/** The token, renewed if it is about to expire; null when it has, and a renewal is refused. */
 export async function fresh(): Promise<string | null> {
   const now = Date.now() / 1000;
   if (!expires || expires - now > 30 || (await renew(token))) return token;
-  return expires > now || ended !== token ? token : null; // one who is offline stays signed in
+  return expires > now || !isRefused(token) ? token : null;
 }
+
+/** Whether there is no token in place of another one. Where the server or the provider cannot be reached, there may be one later. */
+export const isRefused = (old: string) => !expires || ended === old;
 
 /** Takes the place of a token that expires. All tabs have one: the first to come asks. */
 export async function renew(old: string): Promise<boolean> {
-  if (!expires || ended === old) return false;
+  if (isRefused(old)) return false;
   const ask = async () => {
     load();
     if (token && token !== old) return true;

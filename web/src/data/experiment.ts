@@ -123,6 +123,7 @@ export class Model {
           if (c.case === "end") this.gone.value = true;
           if (c.case !== "trials") return;
           table.apply(c.value);
+          this.gone.value = false;
           this.loaded.value = true;
           this.refresh();
           return table.count <= c.value.total; // else trials were deleted

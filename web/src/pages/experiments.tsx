@@ -78,7 +78,10 @@ export function Experiments({ namespace }: { namespace?: string }) {
   );
 }
 
-/** The experiments after a change in a namespace, and whether they are as many as there are: who was away was not told of the deleted ones. */
+/**
+ * The experiments after a change in a namespace, and whether they are as many as there are.
+ * A page that was hidden is not told of those that were deleted meanwhile.
+ */
 export function changed(before: Map<string, Experiment> | null, namespace: string, c: ExperimentChanges) {
   const next = new Map(before), within = () => [...next.keys()].filter((name) => placeOf(name).namespace === namespace);
   if (c.whole) for (const name of within()) next.delete(name);

@@ -228,7 +228,7 @@ export function countGpus(v: unknown): number {
 export function edited(yaml: string, path: Path, v: unknown): string {
   const d = parseDocument(yaml);
   if (v !== "" && v !== undefined) d.setIn(path, v);
-  else d.deleteIn(path.at(-1) === "algorithmName" ? path.slice(0, -1) : path);
+  else d.deleteIn(path.at(-2) === "earlyStopping" ? path.slice(0, -1) : path);
   return d.toString({ lineWidth: 100 });
 }
 

@@ -49,6 +49,8 @@ export function keepAsking(parent: string, view: View, question: AnalyzeRequest[
     if (view.objective.value.metric !== of) {
       of = view.objective.value.metric;
       out.value = nothing;
+      clearTimeout(timer);
+      timer = last = 0;
     }
     if (awake.value && !timer) timer = setTimeout(ask, Math.max(0, every - (Date.now() - last))) as unknown as number;
   });
