@@ -138,7 +138,8 @@ func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// gracePeriod is the pod's own grace, 30 s by default. A time.Duration holds 292 years.
+// gracePeriod is the pod's own grace, 30 s by default, and 68 years at most: a time.Duration ends
+// at 292.
 func gracePeriod(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(min(*s, math.MaxInt32)) * time.Second

@@ -114,7 +114,7 @@ func (d *decision) isLate(j *job, s *status, now time.Time) bool {
 	if limit == nil {
 		return false
 	}
-	// A time.Duration holds 292 years.
+	// 68 years at most: a time.Duration ends at 292.
 	left := s.StartTime.Add(time.Duration(min(*limit, math.MaxInt32)) * time.Second).Sub(now)
 	d.wake(max(left, time.Millisecond))
 	return left <= 0
