@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -309,6 +311,19 @@ func queryError(err error) error {
 	return usageErrorf("%w", err)
 }
 
+// distinct are the columns as the keys of an object: one whose name was there before gets
+// a number, as in a subquery of SQLite.
+func distinct(columns []string) (keys []string) {
+	for _, name := range columns {
+		key := name
+		for n := 1; slices.Contains(keys, key) || key != name && slices.Contains(columns, key); n++ {
+			key = name + ":" + strconv.Itoa(n)
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
 // answer asks, and writes what comes back.
 func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out io.Writer) error {
 	rows, err := db.QueryContext(ctx, text)
@@ -320,7 +335,7 @@ func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out i
 	if err != nil {
 		return err
 	}
-	t := &table{header: columns}
+	t, keys := &table{header: columns}, distinct(columns)
 	var objects []map[string]any
 	size := 0
 	for rows.Next() {
@@ -339,9 +354,12 @@ func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out i
 			if b, isBytes := v.([]byte); isBytes {
 				v = string(b)
 			}
-			if object[columns[i]] = v; v != nil {
+			if object[keys[i]] = v; v != nil {
 				cells[i] = fmt.Sprint(v)
 				size += len(cells[i])
+			}
+			if f, isNumber := v.(float64); isNumber && math.IsInf(f, 0) {
+				object[keys[i]] = nil // JSON has no such number
 			}
 		}
 		if size > queryBytes {

@@ -62,6 +62,9 @@ func TestQuery(t *testing.T) {
 		"experiments": {"csv", "select name, objective, best_value from experiments", "name,objective,best_value\ncharlm,loss,0.5\n"},
 		"a comment":   {"csv", "-- what is best; what is not\nselect 1 as [a;b];", "a;b\n1\n"},
 		"a semicolon": {"csv", "select ';' as x", "x\n;\n"},
+		"json with columns of one name": {"json", "select t.value, p.value, p.name, 7 as \"value:1\" from trials t join params p using (experiment, trial) where t.trial = 1",
+			"[\n  {\n    \"name\": \"lr\",\n    \"value\": 0.5,\n    \"value:1\": 7,\n    \"value:2\": 0.1\n  }\n]\n"},
+		"json without a number that is finite": {"json", "select 9e999 as a, -9e999 as b", "[\n  {\n    \"a\": null,\n    \"b\": null\n  }\n]\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
