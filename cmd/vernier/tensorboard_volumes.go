@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/trainer"
@@ -121,10 +121,9 @@ func claimFolder(ctx context.Context, s *session, namespace, name string) (strin
 	var claim corev1.PersistentVolumeClaim
 	key := s.key(name)
 	key.Namespace = namespace
-	if err := s.client.Get(ctx, key, &claim); apierrors.IsNotFound(err) || claim.Spec.VolumeName == "" {
-		return "", nil
-	} else if err != nil {
-		return "", err
+	err := s.client.Get(ctx, key, &claim)
+	if err != nil || claim.Spec.VolumeName == "" {
+		return "", client.IgnoreNotFound(err)
 	}
 	var volume corev1.PersistentVolume
 	key.Namespace, key.Name = "", claim.Spec.VolumeName

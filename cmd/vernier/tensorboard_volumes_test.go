@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -21,6 +24,7 @@ func TestClaimsAreLookedUpOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	volume := t.TempDir()
+	var away error
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "runs"}}
 	gets := 0
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim, &corev1.PersistentVolume{
@@ -29,6 +33,9 @@ func TestClaimsAreLookedUpOnce(t *testing.T) {
 	}).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			gets++
+			if away != nil {
+				return away
+			}
 			return c.Get(ctx, key, o, opts...)
 		},
 	}).Build()
@@ -51,6 +58,11 @@ func TestClaimsAreLookedUpOnce(t *testing.T) {
 	if folder := look(); folder != "" {
 		t.Errorf("the folder of a claim that has no volume yet is %q", folder)
 	}
+	away = apierrors.NewServerTimeout(schema.GroupResource{Resource: "persistentvolumeclaims"}, "get", 1)
+	if folder, err := f.eventFolder(t.Context(), view.Trials[0]); !errors.Is(err, away) {
+		t.Errorf("while the API server is away: folder %q, %v", folder, err)
+	}
+	away = nil
 	claim.Spec.VolumeName = "disk"
 	if err := c.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
