@@ -66,7 +66,7 @@ func (p *Provider) Mount(mux *http.ServeMux, base, path string) {
 			s, err := answer(w, r)
 			var said *oauth2.RetrieveError
 			switch {
-			case errors.As(err, &said) && said.Response.StatusCode < http.StatusInternalServerError:
+			case errors.As(err, &said) && refuses(said.Response.StatusCode):
 				refuse(w, http.StatusUnauthorized, "the OpenID provider refuses: "+said.ErrorCode+" "+said.ErrorDescription)
 			case errors.Is(err, authn.ErrRefused):
 				refuse(w, http.StatusUnauthorized, err.Error())
@@ -81,6 +81,11 @@ func (p *Provider) Mount(mux *http.ServeMux, base, path string) {
 	add("token", p.exchange)
 	add("refresh", p.refresh)
 	add("logout", func(http.ResponseWriter, *http.Request) (*session, error) { return &session{}, nil })
+}
+
+// refuses says whether a provider that answers so would not answer otherwise later.
+func refuses(code int) bool {
+	return code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout && code != http.StatusTooEarly
 }
 
 // session is a token that a browser got, and what it gets the next one with.

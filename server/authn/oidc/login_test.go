@@ -116,3 +116,24 @@ func TestABrowserSignsInAndGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// A provider that is busy has not said that a session is over: the page asks again.
+func TestABusyProviderRefusesNoSession(t *testing.T) {
+	for code, want := range map[int]int{
+		http.StatusBadRequest: http.StatusUnauthorized, http.StatusTooManyRequests: http.StatusServiceUnavailable,
+		http.StatusRequestTimeout: http.StatusServiceUnavailable, http.StatusBadGateway: http.StatusServiceUnavailable,
+	} {
+		p := oidctest.New(t, func() time.Time { return noon })
+		o := knows(t, p)
+		if _, err := o.Login(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+		t.Cleanup(busy.Close)
+		o.found.oauth.Endpoint.TokenURL = busy.URL
+		cookie := &http.Cookie{Name: refreshCookie, Value: oidctest.Encode([]byte("refresh"))}
+		if got, says, _ := post(t, o, "/auth/refresh", "{}", func(r *http.Request) { r.AddCookie(cookie) }); got != want {
+			t.Errorf("the provider answers %d, the page %d %v, want %d", code, got, says, want)
+		}
+	}
+}
