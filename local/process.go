@@ -108,7 +108,7 @@ func (k *keeper) run(ctx context.Context) {
 
 func (k *keeper) runOnce(ctx context.Context) error {
 	if err := rotate(k.logFile); err != nil {
-		return err
+		k.log.Error(err, "cannot shorten a log", "component", k.component.name)
 	}
 	out, err := os.OpenFile(k.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -190,7 +190,7 @@ func rotate(file string) error {
 	}
 	_, err = io.Copy(to, from)
 	if err = errors.Join(err, to.Close()); err != nil {
-		return fmt.Errorf("copy %s aside: %w", file, err)
+		return errors.Join(fmt.Errorf("copy %s aside: %w", file, err), os.Remove(to.Name()))
 	}
 	return os.Truncate(file, 0)
 }

@@ -151,3 +151,32 @@ func TestALargeLogIsMovedAside(t *testing.T) {
 		t.Errorf("an absent log: %v", err)
 	}
 }
+
+// A disk that is full lets no log be copied aside. The component starts all the same,
+// and what was copied takes no room.
+func TestAComponentStartsThoughItsLogCannotBeCopiedAside(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "test.log")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(log, maxLog); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/full", log+".1"); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	k := &keeper{
+		component: component{name: "test", path: "/bin/true"}, starter: newStarter(), log: logr.Discard(), logFile: log,
+		changed: func(p int, _ error) { pid = p },
+	}
+	if err := k.runOnce(t.Context()); err != nil || pid == 0 {
+		t.Errorf("process %d: %v", pid, err)
+	}
+	if fileExists(log + ".1") {
+		t.Error("a part of the log was left behind")
+	}
+	if info, err := os.Stat(log); err != nil || info.Size() < maxLog {
+		t.Errorf("the log was emptied though it was not copied: %v, %v", info, err)
+	}
+}
