@@ -88,9 +88,7 @@ func Up(ctx context.Context, h Home, b Binaries, progress func(string)) (started
 
 // spawn starts a supervisor that outlives this process. Its end is told to ended.
 func spawn(h Home, b Binaries, ended chan<- error) (pid int, err error) {
-	if err := rotate(h.log("supervisor")); err != nil {
-		return 0, err
-	}
+	_ = rotate(h.log("supervisor")) // a long log keeps nothing from starting
 	out, err := os.OpenFile(h.log("supervisor"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
@@ -157,7 +155,7 @@ func Delete(h Home) (kept []string, err error) {
 	if running {
 		return nil, fmt.Errorf("the instance in %s runs: stop it first", h)
 	}
-	if !h.exists() {
+	if !h.Exists() {
 		return nil, fmt.Errorf("%s is not the home of an instance", h)
 	}
 	for _, name := range slices.Concat(homeFolders, homeFiles) {

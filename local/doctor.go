@@ -96,6 +96,9 @@ func existingParent(path string) string {
 
 func homeFinding(h Home, place string) Finding {
 	info, err := os.Stat(place)
+	if err == nil && place == string(h) {
+		err = h.refuseOthers()
+	}
 	switch {
 	case err != nil:
 		return needs(LevelFail, "home", "name another with --home", "%v", err)

@@ -45,8 +45,17 @@ func TestDoctorJudgesAHome(t *testing.T) {
 		change func(Home)
 		want   map[string]Level
 	}{
-		"a new one":               {func(Home) {}, map[string]Level{}},
-		"one that others read":    {func(h Home) { _ = os.Chmod(string(h), 0o755) }, map[string]Level{"home": LevelFail}},
+		"a new one":            {func(Home) {}, map[string]Level{}},
+		"one that others read": {func(h Home) { _ = os.Chmod(string(h), 0o755) }, map[string]Level{"home": LevelFail}},
+		"a folder of others' files": {func(h Home) {
+			_ = os.RemoveAll(string(h))
+			_ = os.Mkdir(string(h), 0o700)
+			write(h, "thesis.tex", "x")
+		}, map[string]Level{"home": LevelFail}},
+		"a file": {func(h Home) {
+			_ = os.RemoveAll(string(h))
+			_ = os.WriteFile(string(h), nil, 0o700)
+		}, map[string]Level{"home": LevelFail, "instance": LevelFail}},
 		"a store that is none":    {func(h Home) { write(h, "store/observations.db", "<html>"+strings.Repeat(" ", 100)) }, map[string]Level{"store": LevelFail}},
 		"a store cut short":       {func(h Home) { write(h, "store/observations.db", "SQLi") }, map[string]Level{"store": LevelFail}},
 		"a store":                 {func(h Home) { write(h, "store/observations.db", "SQLite format 3\x00...") }, map[string]Level{}},

@@ -101,14 +101,8 @@ func (h Home) create() error {
 	if info.Mode().Perm()&0o077 != 0 {
 		return fmt.Errorf("the home %s can be read by others (mode %o): it holds keys; run chmod 700 %s", h, info.Mode().Perm(), h)
 	}
-	entries, err := os.ReadDir(string(h))
-	if err != nil {
+	if err := h.refuseOthers(); err != nil {
 		return err
-	}
-	// Another start may be writing the marker now.
-	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "."+homeMarker) })
-	if len(entries) > 0 && !h.exists() {
-		return fmt.Errorf("%s holds files of others (%s, for instance) and is not the home of an instance: name a directory that is empty or does not exist yet", h, entries[0].Name())
 	}
 	if !fileExists(h.path(homeMarker)) {
 		if err := statefile.Write(h.path(homeMarker), []byte(markerText), 0o600); err != nil {
@@ -123,9 +117,23 @@ func (h Home) create() error {
 	return nil
 }
 
-// exists reports whether the directory is a home. Those of before the marker are
+// refuseOthers says what keeps a directory from being a home.
+func (h Home) refuseOthers() error {
+	entries, err := os.ReadDir(string(h))
+	if err != nil {
+		return err
+	}
+	// Another start may be writing the marker now.
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "."+homeMarker) })
+	if len(entries) > 0 && !h.Exists() {
+		return fmt.Errorf("%s holds files of others (%s, for instance) and is not the home of an instance: name a directory that is empty or does not exist yet", h, entries[0].Name())
+	}
+	return nil
+}
+
+// Exists reports whether the directory is a home. Those of before the marker are
 // known by their ports.
-func (h Home) exists() bool { return fileExists(h.path(homeMarker)) || fileExists(h.path(portsFile)) }
+func (h Home) Exists() bool { return fileExists(h.path(homeMarker)) || fileExists(h.path(portsFile)) }
 
 func fileExists(path string) bool {
 	_, err := os.Lstat(path)

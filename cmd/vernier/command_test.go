@@ -306,6 +306,20 @@ func TestDownSaysWhenThereIsNothingToStop(t *testing.T) {
 	}
 }
 
+func TestDownStopsNothingInAFolderThatIsNoHome(t *testing.T) {
+	folder := t.TempDir()
+	root := newRootCommand(false)
+	var out bytes.Buffer
+	root.SetArgs([]string{"--home", folder, "down"})
+	root.SetOut(&out)
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("nothing to stop: there is no instance in "+folder+"\n", out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestAnInstanceThatIsNotReadySaysWhy(t *testing.T) {
 	tests := map[string]struct {
 		status local.Status

@@ -32,7 +32,7 @@ counts against its backoffLimit.`,
 			if err != nil {
 				return err
 			}
-			if _, err := os.Stat(string(home)); errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(string(home)); errors.Is(err, fs.ErrNotExist) || err == nil && !remove && !home.Exists() {
 				fmt.Fprintf(cmd.OutOrStdout(), "nothing to stop: there is no instance in %s\n", home)
 				return nil
 			}
