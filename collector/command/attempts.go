@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -89,10 +90,20 @@ func newAttempt(dir string, s start) (attempt string, lock *os.File, err error) 
 	}
 }
 
+// outputsOf are the files of the output of all attempts. The path of dir, which may be
+// a user's, is no pattern.
+func outputsOf(dir string) ([]string, error) {
+	found, err := fs.Glob(os.DirFS(dir), path.Join(attemptsDir, "*", streamName, "*"))
+	for i, file := range found {
+		found[i] = filepath.Join(dir, file)
+	}
+	return found, err
+}
+
 // makeRoom removes the oldest output of earlier attempts, read or not, until it
 // takes no more than limit bytes. The sidecar notices, and notes it.
 func makeRoom(dir string, limit int64) error {
-	outputs, err := filepath.Glob(filepath.Join(dir, attemptsDir, "*", streamName, "*"))
+	outputs, err := outputsOf(dir)
 	if err != nil {
 		return err
 	}

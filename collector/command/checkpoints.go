@@ -92,9 +92,10 @@ func fill(dir, from string) error {
 // removeCopies removes what pods left that were ended while they copied. A copy that
 // fills while it is removed belongs to a pod that removes it itself.
 func removeCopies(to string) error {
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"-*"))
+	volume := filepath.Dir(to)
+	left, err := fs.Glob(os.DirFS(volume), "."+filepath.Base(to)+"-*")
 	for _, dir := range left {
-		if e := os.RemoveAll(dir); !errors.Is(e, syscall.ENOTEMPTY) {
+		if e := os.RemoveAll(filepath.Join(volume, dir)); !errors.Is(e, syscall.ENOTEMPTY) {
 			err = errors.Join(err, e)
 		}
 	}

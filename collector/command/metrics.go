@@ -106,10 +106,7 @@ func spoolBytes(dir string) (sum int64) {
 	}
 	size(filepath.Join(dir, pushJournal))
 	size(filepath.Join(dir, scrapeSpool))
-	streams, err := filepath.Glob(filepath.Join(dir, attemptsDir, "*", streamName, "*"))
-	if err != nil {
-		return sum // the pattern is well-formed unless dir holds one itself
-	}
+	streams, _ := outputsOf(dir)
 	for _, path := range streams {
 		size(path)
 	}

@@ -6,35 +6,37 @@ import (
 	"testing"
 )
 
-// Four starts of 90 MB kept 250 MB on the node. What is stored need not be kept.
-func TestTheOutputOfStoredStartsIsRemoved(t *testing.T) {
-	b := newBench(t)
-	sidecar := b.start("--kind=StdOut", "--metric=loss")
-	b.until("ready", func() bool { return isReady(b.dir) })
-	for n := range 3 {
-		if err := b.exec("sh", "-c", "echo loss=1 step=1").Run(); err != nil {
-			t.Fatal(err)
-		}
-		b.untilPoints(n + 1)
-	}
-	gone := func(n int) bool {
-		_, err := os.Stat(filepath.Join(attemptDir(b.dir, n), streamName))
-		return os.IsNotExist(err)
-	}
-	b.until("the output of the first two starts removed", func() bool { return gone(0) && gone(1) })
-	if gone(2) {
-		t.Error("the newest is needed by a sidecar that starts again")
-	}
-	sidecar.kill(b)
-	sidecar = b.start("--kind=StdOut", "--metric=loss")
-	b.until("ready", func() bool { return isReady(b.dir) })
-	sidecar.term()
-	if series := b.points("loss"); len(series) != 3 {
-		t.Errorf("series %+v, want one of each start", series)
-	}
-	for _, a := range b.attempts() {
-		if !a.Final || a.Note != "" {
-			t.Errorf("attempt %+v, want that it is final and nothing is said", a)
-		}
+// What means something in a pattern means nothing in the path of a shared directory or
+// of a volume, which may lie in a home of any name.
+func TestDirectoriesMayHaveAnyName(t *testing.T) {
+	for _, name := range []string{"plain", "run[1]", "run[", `back\slash`, "a*b"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), name)
+			for n := range 3 {
+				output := filepath.Join(attemptDir(dir, n), streamName, "0")
+				if err := os.MkdirAll(filepath.Dir(output), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(output, make([]byte, 100), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := makeRoom(dir, 250); err != nil {
+				t.Error(err)
+			}
+			if got := spoolBytes(dir); got != 200 {
+				t.Errorf("%d bytes are kept, want 200", got)
+			}
+			left := filepath.Join(dir, ".trial-0001-123")
+			if err := os.Mkdir(left, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := removeCopies(filepath.Join(dir, "trial-0001")); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Lstat(left); err == nil {
+				t.Error("what a pod left is still there")
+			}
+		})
 	}
 }

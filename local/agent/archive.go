@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -77,7 +78,7 @@ func openArchive(root string) (*archive, error) {
 // above the limits. A pod without logs leaves nothing.
 func (a *archive) Take(logs string, id identity, now time.Time) error {
 	id.Archived = now
-	files, err := filepath.Glob(filepath.Join(logs, "*", "*.log*"))
+	files, err := within(logs, "*/*.log*")
 	if err != nil || len(files) == 0 || id.Name == "" {
 		return err
 	}
@@ -116,7 +117,7 @@ func (a *archive) trim() error {
 // readArchive lists the pods of an archive, oldest first. One whose identity
 // cannot be read is left out.
 func readArchive(root string) ([]identity, error) {
-	paths, err := filepath.Glob(filepath.Join(root, "*", identityFile))
+	paths, err := within(root, "*/"+identityFile)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +133,16 @@ func readArchive(root string) ([]identity, error) {
 	}
 	slices.SortStableFunc(pods, func(x, y identity) int { return x.Archived.Compare(y.Archived) })
 	return pods, nil
+}
+
+// within finds the files of a folder by a pattern, sorted. The folder's own path, which
+// is the user's, is no pattern.
+func within(folder, pattern string) ([]string, error) {
+	found, err := fs.Glob(os.DirFS(folder), pattern)
+	for i, path := range found {
+		found[i] = filepath.Join(folder, path)
+	}
+	return found, err
 }
 
 // ArchivedLog is the output of one run of one container of a pod that is gone.
@@ -164,14 +175,14 @@ func ReadArchivedLogs(root, namespace, trial, container string) ([]ArchivedLog, 
 		if id.Namespace != namespace || (id.Labels[labelTrial] != trial && id.Labels[labelJobName] != trial) {
 			continue
 		}
-		paths, err := filepath.Glob(filepath.Join(l.archive(), string(id.UID), cmp.Or(container, "*"), "*.log"))
+		paths, err := within(l.archive(), path.Join(string(id.UID), cmp.Or(container, "*"), "*.log"))
 		if err != nil {
 			return nil, fmt.Errorf("reading the archive of logs: %w", err)
 		}
-		for _, path := range paths {
-			if run, ok := logRunOf(path); ok {
-				found = append(found, ArchivedLog{Namespace: id.Namespace, Pod: id.Name, Labels: id.Labels, Container: filepath.Base(filepath.Dir(path)),
-					Run: run, Archived: id.Archived, Path: path})
+		for _, file := range paths {
+			if run, ok := logRunOf(file); ok {
+				found = append(found, ArchivedLog{Namespace: id.Namespace, Pod: id.Name, Labels: id.Labels, Container: filepath.Base(filepath.Dir(file)),
+					Run: run, Archived: id.Archived, Path: file})
 			}
 		}
 	}
@@ -191,7 +202,7 @@ func logRunOf(path string) (int, bool) {
 // trimLogs removes the logs of a container that lives, except those of a run and
 // of the one before it.
 func (l layout) trimLogs(pod types.UID, container string, run int) error {
-	files, err := filepath.Glob(filepath.Join(l.logs(pod), container, "*.log*"))
+	files, err := within(l.logs(pod), container+"/*.log*")
 	for _, file := range files {
 		name, _, _ := strings.Cut(filepath.Base(file), ".")
 		if n, e := strconv.Atoi(name); e == nil && n < run-1 {

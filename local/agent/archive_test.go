@@ -4,6 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func touchAll(t *testing.T, paths ...string) {
@@ -63,5 +66,42 @@ func TestArchivedLogsThatWereCut(t *testing.T) {
 	touchAll(t, log.Path+".2")
 	if cut, err := log.Cut(); err != nil || !cut {
 		t.Errorf("three parts: %v, %v", cut, err)
+	}
+}
+
+// What means something in a pattern means nothing in the path of a home.
+func TestLogsAreKeptInAHomeOfAnyName(t *testing.T) {
+	for _, name := range []string{"plain", "run[1]", "run[", `back\slash`, "a*b", "what?", "two words"} {
+		t.Run(name, func(t *testing.T) {
+			l := layout{root: filepath.Join(t.TempDir(), name)}
+			for run := range 4 {
+				touchAll(t, l.log("uid", "main", run))
+			}
+			if err := l.trimLogs("uid", "main", 3); err != nil {
+				t.Fatal(err)
+			}
+			a, err := openArchive(l.archive())
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := identity{Namespace: "default", Name: "a-pod", UID: "uid", Labels: map[string]string{labelTrial: "a-trial"}}
+			if err := a.Take(l.logs("uid"), pod, time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+			found, err := ReadArchivedLogs(l.root, "default", "a-trial", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var runs []int
+			for _, f := range found {
+				runs = append(runs, f.Run)
+				if there, err := fileExists(f.Path); err != nil || !there {
+					t.Errorf("%s is not there: %v", f.Path, err)
+				}
+			}
+			if diff := cmp.Diff([]int{2, 3}, runs); diff != "" {
+				t.Errorf("runs whose logs are kept (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
