@@ -174,11 +174,14 @@ func (s *supervisor) manager() component {
 			"--agent-root=" + s.home.AgentRoot(),
 			// Programs of this user reach all that the manager does.
 			"--alert-hosts=*,http://127.0.0.1:*,http://localhost:*", "--dashboard-url=http://" + address(s.ports.Report) + "/",
-			"--operator", fmt.Sprintf("--operator-kubectl='%s' --home '%s' kubectl", s.binaries.path("vernier"), s.home),
+			"--operator", fmt.Sprintf("--operator-kubectl=%s --home %s kubectl", shellWord(s.binaries.path("vernier")), shellWord(string(s.home))),
 		}, s.managerFlags...),
 		ready: s.managerReady,
 	}
 }
+
+// shellWord is a text as a shell reads it as one word.
+func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 func (s *supervisor) agent() component {
 	pki := func(name string) string { return filepath.Join(s.home.pki(), name) }

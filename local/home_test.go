@@ -3,11 +3,13 @@ package local
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -43,6 +45,31 @@ func TestAHomeThatOthersCanReadIsRefused(t *testing.T) {
 	}
 	if err := home.create(); err == nil || !strings.Contains(err.Error(), "chmod 700") {
 		t.Errorf("got %v, want an error that says what to do", err)
+	}
+}
+
+// The launchers of MPIJobs start processes by a command that a shell reads.
+func TestLaunchersFindAHomeOfAnyName(t *testing.T) {
+	for _, name := range []string{"plain", "two words", "o'brien", `$(false) "x" \`, "''"} {
+		t.Run(name, func(t *testing.T) {
+			s := &supervisor{home: Home(filepath.Join(t.TempDir(), name)), binaries: Binaries(t.TempDir())}
+			if err := os.WriteFile(s.binaries.path("vernier"), []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			command := ""
+			for _, arg := range s.manager().args {
+				if given, ok := strings.CutPrefix(arg, "--operator-kubectl="); ok {
+					command = given
+				}
+			}
+			got, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", command+" exec").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff("--home\n"+string(s.home)+"\nkubectl\nexec\n", string(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
