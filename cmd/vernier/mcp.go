@@ -45,7 +45,18 @@ func newMCPCommand(newRoot func() *cobra.Command, programs bool) *cobra.Command 
 
 // globalFlags are the root's flags that were given, which each command takes too.
 func globalFlags(cmd *cobra.Command) (args []string) {
-	cmd.Root().PersistentFlags().Visit(func(f *pflag.Flag) { args = append(args, "--"+f.Name+"="+f.Value.String()) })
+	// They are parsed with the flags of cmd: those of the root that were set are not its own.
+	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if f.Changed {
+				args = append(args, "--"+f.Name+"="+value)
+			}
+		}
+	})
 	return args
 }
 

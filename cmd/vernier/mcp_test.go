@@ -83,6 +83,38 @@ func TestMCPToolsRunCommands(t *testing.T) {
 	}
 }
 
+// A tool that leaves one of them out looks at another instance, or drives another cluster.
+func TestMCPToolsGetTheGlobalFlags(t *testing.T) {
+	tests := map[string]struct {
+		plugin     bool
+		args, want []string
+	}{
+		"none":            {args: []string{"mcp"}},
+		"before the name": {args: []string{"--home", "/a [1],b", "-n", "team", "mcp"}, want: []string{"--home=/a [1],b", "--namespace=team"}},
+		"behind the name": {args: []string{"mcp", "--read-only", "--home=/a", "--namespace="}, want: []string{"--home=/a", "--namespace="}},
+		"those of a plugin": {plugin: true, args: []string{"mcp", "--context=b", "--as=ann", "--as-group=x,y", "--as-group=z", "--insecure-skip-tls-verify"},
+			want: []string{"--as=ann", "--as-group=x,y", "--as-group=z", "--context=b", "--insecure-skip-tls-verify=true"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			root := newRootCommand(test.plugin)
+			cmd, _, err := root.Find([]string{"mcp"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { got = globalFlags(cmd); return nil }
+			root.SetArgs(test.args)
+			if err := root.ExecuteContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestMCPReadOnly(t *testing.T) {
 	for readOnly, want := range map[bool]bool{true: false, false: true} {
 		tools, err := connect(t, readOnly).ListTools(t.Context(), nil)
