@@ -223,7 +223,7 @@ func portsFinding(h Home) Finding {
 	var before ports
 	err := statefile.ReadJSON(h.path(portsFile), &before)
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, statefile.ErrCorrupt) {
-		_, err = choosePorts(before)
+		_, err = choosePorts(before, notAgain)
 	}
 	if err != nil {
 		return needs(LevelFail, "ports", "end what listens there: ss -ltnp", "%v", err)

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -170,8 +172,9 @@ const (
 )
 
 // choosePorts keeps those of before that are free and chooses the others. All
-// are held open until all are chosen, so that none is chosen twice.
-func choosePorts(before ports) (ports, error) {
+// are held open until all are chosen, so that none is chosen twice. While one of before is
+// taken, again waits and says whether to try it again.
+func choosePorts(before ports, again func() bool) (ports, error) {
 	chosen := before
 	var held []net.Listener
 	defer func() {
@@ -180,7 +183,7 @@ func choosePorts(before ports) (ports, error) {
 		}
 	}()
 	for _, p := range chosen.all() {
-		l, err := listenOrElse(*p)
+		l, err := listenOrElse(*p, again)
 		if err != nil {
 			return ports{}, err
 		}
@@ -192,11 +195,13 @@ func choosePorts(before ports) (ports, error) {
 
 // listenOrElse takes port if it is free, and otherwise any that is. It starts at
 // a random place, so that instances that start together rarely meet.
-func listenOrElse(port int) (net.Listener, error) {
-	if port != 0 {
-		if l, err := net.Listen("tcp", address(port)); err == nil {
+func listenOrElse(port int, again func() bool) (net.Listener, error) {
+	for try := port != 0; try; {
+		l, err := net.Listen("tcp", address(port))
+		if err == nil {
 			return l, nil
 		}
+		try = errors.Is(err, syscall.EADDRINUSE) && again()
 	}
 	const count = lastPort - firstPort + 1
 	start := rand.IntN(count)
@@ -208,14 +213,27 @@ func listenOrElse(port int) (net.Listener, error) {
 	return nil, fmt.Errorf("no port from %d to %d is free on 127.0.0.1", firstPort, lastPort)
 }
 
-// ensurePorts reads the instance's ports and chooses those that it lacks.
-func (h Home) ensurePorts() (ports, error) {
+// portsWait is how long the components of a supervisor that was killed may take to end.
+const portsWait = 2 * time.Second
+
+func notAgain() bool { return false }
+
+// until tries again every few moments until a time.
+func until(end time.Time) func() bool {
+	return func() bool {
+		<-time.After(20 * time.Millisecond)
+		return time.Now().Before(end)
+	}
+}
+
+// ensurePorts reads the instance's ports and chooses those that it lacks; see choosePorts.
+func (h Home) ensurePorts(again func() bool) (ports, error) {
 	var before ports
 	err := statefile.ReadJSON(h.path(portsFile), &before)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, statefile.ErrCorrupt) {
 		return ports{}, err
 	}
-	chosen, err := choosePorts(before)
+	chosen, err := choosePorts(before, again)
 	if err != nil {
 		return ports{}, err
 	}

@@ -74,7 +74,7 @@ func TestLaunchersFindAHomeOfAnyName(t *testing.T) {
 }
 
 func TestPortsAreKeptUnlessTheyAreTaken(t *testing.T) {
-	first, err := choosePorts(ports{})
+	first, err := choosePorts(ports{}, notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestPortsAreKeptUnlessTheyAreTaken(t *testing.T) {
 		}
 		seen[*p] = true
 	}
-	again, err := choosePorts(first)
+	again, err := choosePorts(first, notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPortsAreKeptUnlessTheyAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	resumed, err := choosePorts(first)
+	resumed, err := choosePorts(first, notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestPortsAreDistinctAndOutOfTheWayOfOutgoingConnections(t *testing.T) {
-	p, err := choosePorts(ports{})
+	p, err := choosePorts(ports{}, notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +28,11 @@ func TestPortsAreDistinctAndOutOfTheWayOfOutgoingConnections(t *testing.T) {
 
 func TestPortsStayTheSameWhileTheyAreFree(t *testing.T) {
 	home := testHome(t)
-	first, err := home.ensurePorts()
+	first, err := home.ensurePorts(notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := home.ensurePorts()
+	second, err := home.ensurePorts(notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestPortsStayTheSameWhileTheyAreFree(t *testing.T) {
 
 func TestOnlyAPortThatIsTakenIsChosenAnew(t *testing.T) {
 	home := testHome(t)
-	first, err := home.ensurePorts()
+	first, err := home.ensurePorts(notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestOnlyAPortThatIsTakenIsChosenAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = squatter.Close() }()
-	second, err := home.ensurePorts()
+	second, err := home.ensurePorts(notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,35 @@ func TestOnlyAPortThatIsTakenIsChosenAnew(t *testing.T) {
 	}
 }
 
+// A supervisor that was killed leaves components that end at this moment, and pods whose
+// collectors know where they report.
+func TestAPortThatIsGivenBackSoonIsKept(t *testing.T) {
+	home := testHome(t)
+	first, err := home.ensurePorts(notAgain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ending, err := net.Listen("tcp", address(first.Report))
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	second, err := home.ensurePorts(func() bool {
+		if looks++; looks == 3 {
+			_ = ending.Close()
+		}
+		return looks < 10
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("ports of the second start (-first +second):\n%s", diff)
+	}
+}
+
 func TestInstancesThatRunSideBySideShareNoPort(t *testing.T) {
-	first, err := testHome(t).ensurePorts()
+	first, err := testHome(t).ensurePorts(notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +114,7 @@ func TestInstancesThatRunSideBySideShareNoPort(t *testing.T) {
 		defer func() { _ = l.Close() }()
 		taken[*port] = true
 	}
-	second, err := testHome(t).ensurePorts()
+	second, err := testHome(t).ensurePorts(notAgain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func newSupervisor(o Options) (*supervisor, error) {
 			return nil, err
 		}
 	}
-	p, err := o.Home.ensurePorts()
+	p, err := o.Home.ensurePorts(until(time.Now().Add(portsWait)))
 	if err != nil {
 		return nil, err
 	}
