@@ -325,6 +325,9 @@ func TestHostsThatMayBeSentTo(t *testing.T) {
 		"a domain that ends as it":     {"*.example.com", "https://evilexample.com/x", false, false},
 		"without TLS where it is said": {"http://bot.chat.svc:8065", "http://bot.chat.svc:8065/x", true, false},
 		"any port":                     {"http://127.0.0.1:*", "http://127.0.0.1:9/x", true, false},
+		"an address":                   {"[2001:db8::1]", "https://[2001:db8::1]/x", true, false},
+		"an address at a port":         {"http://[::1]:8065", "http://[::1]:8065/x", true, false},
+		"an address at another port":   {"http://[::1]:8065", "http://[::1]/x", false, false},
 		"any host":                     {"*", "https://example.com/x", true, true},
 		"any host without TLS":         {"*", "http://example.com/x", false, false},
 		"any, and one that is named":   {"*,in.example", "https://in.example/x", true, false},
@@ -341,7 +344,7 @@ func TestHostsThatMayBeSentTo(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	for _, wrong := range []string{"", "ftp://x", "https://", "https://a/b", "a*b", "u@h"} {
+	for _, wrong := range []string{"", "ftp://x", "https://", "https://a/b", "a*b", "u@h", "a:", "a:b", "a:0", "a:65536", "a:1:2", "[::1", "::1", "[a]b"} {
 		if _, err := NewSender([]string{wrong}); err == nil {
 			t.Errorf("%q is taken", wrong)
 		}

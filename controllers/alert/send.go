@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -56,25 +57,38 @@ type Sender struct {
 func NewSender(hosts []string) (*Sender, error) {
 	s := &Sender{}
 	for _, text := range hosts {
-		h := host{scheme: "https", port: "443"}
-		rest := text
-		if scheme, after, ok := strings.Cut(text, "://"); ok {
-			h.scheme, rest = scheme, after
-		}
-		if h.scheme == "http" {
-			h.port = "80"
-		}
-		h.name = rest
-		if name, port, ok := strings.Cut(rest, ":"); ok {
-			h.name, h.port = name, port
-		}
-		if h.scheme != "https" && h.scheme != "http" || h.name == "" || strings.ContainsAny(h.name, "/@ ") || strings.Contains(strings.TrimPrefix(h.name, "*"), "*") {
+		h, ok := hostOf(text)
+		if !ok {
 			return nil, fmt.Errorf("%q is no host: give NAME, *.DOMAIN or *, with :PORT and http:// where needed", text)
 		}
 		s.allowed = append(s.allowed, h)
 	}
 	s.client, s.strict = newClient(nil), newClient(onlyPublic)
 	return s, nil
+}
+
+func hostOf(text string) (h host, ok bool) {
+	h = host{scheme: "https", port: "443", name: text}
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		h.scheme, h.name = scheme, rest
+	}
+	if h.scheme == "http" {
+		h.port = "80"
+	}
+	if i := strings.LastIndex(h.name, ":"); i > strings.LastIndex(h.name, "]") {
+		h.name, h.port = h.name[:i], h.name[i+1:]
+	}
+	if n, err := strconv.ParseUint(h.port, 10, 16); h.port != "*" && (err != nil || n == 0) {
+		return h, false
+	}
+	if inner, begins := strings.CutPrefix(h.name, "["); begins { // an address of IPv6
+		address, ends := strings.CutSuffix(inner, "]")
+		_, err := netip.ParseAddr(address)
+		h.name = address
+		return h, ends && err == nil && (h.scheme == "https" || h.scheme == "http")
+	}
+	bad := h.name == "" || strings.ContainsAny(h.name, "/@ :[]") || strings.Contains(strings.TrimPrefix(h.name, "*"), "*")
+	return h, !bad && (h.scheme == "https" || h.scheme == "http")
 }
 
 func newClient(control func(network, address string, _ syscall.RawConn) error) *http.Client {
