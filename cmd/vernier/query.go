@@ -324,6 +324,14 @@ func distinct(columns []string) (keys []string) {
 	return keys
 }
 
+// finiteOrNull is a value as JSON has it: there is no number for infinity.
+func finiteOrNull(v any) any {
+	if f, isNumber := v.(float64); isNumber && math.IsInf(f, 0) {
+		return nil
+	}
+	return v
+}
+
 // answer asks, and writes what comes back.
 func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out io.Writer) error {
 	rows, err := db.QueryContext(ctx, text)
@@ -354,12 +362,9 @@ func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out i
 			if b, isBytes := v.([]byte); isBytes {
 				v = string(b)
 			}
-			if object[keys[i]] = v; v != nil {
+			if object[keys[i]] = finiteOrNull(v); v != nil {
 				cells[i] = fmt.Sprint(v)
 				size += len(cells[i])
-			}
-			if f, isNumber := v.(float64); isNumber && math.IsInf(f, 0) {
-				object[keys[i]] = nil // JSON has no such number
 			}
 		}
 		if size > queryBytes {
