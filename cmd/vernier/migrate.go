@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/katib"
@@ -37,7 +38,7 @@ func newMigrateCommand(open opener) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			m.Client, m.Refuses = session.client, refusal
+			m.Client, m.Refuses = session.client, refusal(cmd.Context(), session.client)
 			return migrateKatib(cmd.Context(), &m, yes, cmd.OutOrStdout())
 		},
 	}
@@ -50,13 +51,27 @@ func newMigrateCommand(open opener) *cobra.Command {
 	return parent
 }
 
-// refusal is why Vernier cannot go on with an experiment.
-func refusal(e *v1beta1.Experiment) error {
-	e = e.DeepCopy()
-	webhook.DefaultNamespace(e)
-	webhook.Default(e)
-	_, errs := webhook.Rules{Entrypoints: true}.Validate(e, nil)
-	return errs.ToAggregate()
+// refusal says why Vernier cannot go on with an experiment, as admission and the
+// controller would.
+func refusal(ctx context.Context, c client.Reader) func(*v1beta1.Experiment) error {
+	return func(e *v1beta1.Experiment) error {
+		e = e.DeepCopy()
+		webhook.DefaultNamespace(e)
+		webhook.Default(e)
+		rules, err := webhook.Rules{Reader: c, Entrypoints: true}.For(ctx, e)
+		if err != nil {
+			return err
+		}
+		_, errs := rules.Validate(e, nil)
+		if t := e.Spec.TrialTemplate; len(errs) == 0 && t != nil && t.ConfigMap != nil {
+			text, err := rules.ReadTemplate(ctx, e)
+			if err != nil {
+				return err
+			}
+			_, errs = rules.ValidateTemplate(e, text)
+		}
+		return errs.ToAggregate()
+	}
 }
 
 func migrateKatib(ctx context.Context, m *katib.Migration, yes bool, out io.Writer) error {
