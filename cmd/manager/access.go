@@ -35,10 +35,15 @@ type access struct {
 	origins, signOut     string
 }
 
-// list is a flag of words between commas.
+// list is a flag of words between commas; an empty text has none.
 func list(f *flag.FlagSet, into *[]string, name, usage string) {
 	f.Func(name, usage, func(text string) error {
-		*into = strings.Split(text, ",")
+		*into = nil
+		for word := range strings.SplitSeq(text, ",") {
+			if word = strings.TrimSpace(word); word != "" {
+				*into = append(*into, word)
+			}
+		}
 		return nil
 	})
 }

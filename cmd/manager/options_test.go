@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,5 +48,39 @@ func TestOptionsOfTheStore(t *testing.T) {
 	o, err := parseFlags([]string{"--store-max-age=720h", "--store-max-experiments=200"}, io.Discard)
 	if diff := cmp.Diff([]any{720 * time.Hour, 200}, []any{o.retention.MaxAge, o.retention.MaxExperiments}); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestListsOfOptions(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("the-secret-of-the-proxy"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	proxy := []string{"--requestheader-username-headers=user", "--requestheader-secret=file:" + secret}
+	hosts := func(o options) []string { return o.alerts.hosts }
+	tests := map[string]struct {
+		args []string
+		of   func(options) []string
+		want []string
+	}{
+		"no hosts":            {[]string{"--alert-hosts="}, hosts, nil},
+		"hosts":               {[]string{"--alert-hosts=a.example, b.example"}, hosts, []string{"a.example", "b.example"}},
+		"no proxy":            {[]string{"--requestheader-username-headers="}, func(o options) []string { return o.access.proxy.UserHeaders }, nil},
+		"a proxy":             {proxy, func(o options) []string { return o.access.proxy.UserHeaders }, []string{"user"}},
+		"any name of proxy":   {append(proxy, "--requestheader-allowed-names="), func(o options) []string { return o.access.proxy.Names }, nil},
+		"no header of groups": {append(proxy, "--requestheader-group-headers="), func(o options) []string { return o.access.proxy.GroupHeaders }, nil},
+		"the default algorithms": {[]string{"--oidc-issuer-url=https://idp.example", "--oidc-client-id=x", "--oidc-signing-algs="},
+			func(o options) []string { return o.access.oidc.SigningAlgs }, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			o, err := parseFlags(tc.args, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, tc.of(o)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
