@@ -107,7 +107,7 @@ func TestIdentityInSecret(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(first.ca)
-	for _, host := range []string{"vernier-manager." + w.namespace + ".svc", "vernier-webhook." + w.namespace + ".svc"} {
+	for _, host := range []string{"vernier-manager." + w.namespace + ".svc", "vernier-webhook." + w.namespace + ".svc", "here"} {
 		if _, err := parsed.Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}

@@ -70,7 +70,7 @@ func loadIdentity(ctx context.Context, c client.Client, o options, now func() ti
 	}
 	id.ca = secret.Data[caEntry]
 	id.certificate = renewed(func() (*tls.Certificate, error) {
-		cert, err := leaf(id.ca, secret.Data[caKeyEntry], o.namespace, now())
+		cert, err := leaf(id.ca, secret.Data[caKeyEntry], o.namespace, now(), o.reportHost())
 		if err != nil {
 			return nil, fmt.Errorf("make a certificate with the authority in secret %s/%s: %w", o.namespace, secretName, err)
 		}
@@ -139,13 +139,14 @@ func ensureSecret(ctx context.Context, c client.Client, namespace string, now ti
 	return secret, nil
 }
 
-// leaf is a certificate of the manager's Services, with that of its authority.
-func leaf(ca, caKey []byte, namespace string, now time.Time) (*tls.Certificate, error) {
+// leaf is a certificate of the manager's Services, and of other hosts by which it is
+// reached, with that of its authority.
+func leaf(ca, caKey []byte, namespace string, now time.Time, others ...string) (*tls.Certificate, error) {
 	authority, err := tls.X509KeyPair(ca, caKey)
 	if err != nil {
 		return nil, err
 	}
-	r := pki.Request{Name: serviceName, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, Validity: leafValidity}
+	r := pki.Request{Name: serviceName, Hosts: others, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, Validity: leafValidity}
 	for _, service := range []string{serviceName, webhookService} {
 		local := service + "." + namespace
 		r.Hosts = append(r.Hosts, service, local, local+".svc", local+".svc.cluster.local")

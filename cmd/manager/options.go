@@ -275,6 +275,15 @@ func (o *options) resolvesImages() bool {
 
 func (o *options) reportTLS() bool { return strings.HasPrefix(o.reportURL, "https:") }
 
+// reportHost is by which name or address pods reach the report service.
+func (o *options) reportHost() string {
+	u, err := url.Parse(o.reportURL)
+	if err != nil {
+		return "" // complete has refused it
+	}
+	return u.Hostname()
+}
+
 func (o *options) webhookHostPort() (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(o.webhookAddress)
 	if err == nil {
