@@ -267,4 +267,17 @@ func testConfigMap(t *testing.T, c client.Client) {
 	if tt.ConfigMap.ConfigMapNamespace != "default" || !strings.Contains(tt.SuccessCondition, "Complete") {
 		t.Errorf("the template has no defaults: %+v", tt)
 	}
+	again := fresh(t, "configmap-template", "from-configmap")
+	again.Spec.TrialTemplate.ConfigMap.ConfigMapNamespace = ""
+	if same, err := webhook.SameSpec(again, exp); !same || err != nil {
+		t.Errorf("the spec that was created is another one: %v", err)
+	}
+	again.ResourceVersion = exp.ResourceVersion
+	again.Spec.MaxTrialCount = ptr(int32(30))
+	if err := c.Update(ctx, again); err != nil {
+		t.Errorf("its manifest with more trials is refused: %v", err)
+	}
+	if again.Spec.TrialTemplate.SuccessCondition != tt.SuccessCondition {
+		t.Errorf("the template has lost its defaults: %+v", again.Spec.TrialTemplate)
+	}
 }

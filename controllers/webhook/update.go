@@ -119,9 +119,11 @@ func whyNoRestart(old *v1beta1.Experiment) string {
 }
 
 // SameSpec says whether two experiments have the same spec, as far as changedFields can
-// tell, but for the points that were queued.
+// tell, but for the points that were queued. b may have been created from a.
 func SameSpec(a, b *v1beta1.Experiment) (bool, error) {
 	a, b = a.DeepCopy(), b.DeepCopy()
+	DefaultNamespace(a)
+	keepKindDefaults(a, b)
 	a.Spec.InitialTrials, b.Spec.InitialTrials = withoutQueued(a), withoutQueued(b)
 	fields, err := changedFields(a, b)
 	return len(fields) == 0, err

@@ -8,6 +8,7 @@ package webhook
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -152,10 +153,32 @@ func (d defaulter) Default(ctx context.Context, exp *v1beta1.Experiment) error {
 	}
 	DefaultNamespace(exp)
 	Default(exp)
-	if req, err := admission.RequestFromContext(ctx); err == nil && req.Operation == admissionv1.Create {
+	req, err := admission.RequestFromContext(ctx)
+	switch {
+	case err != nil:
+	case req.Operation == admissionv1.Create:
 		d.defaultFromConfigMap(ctx, exp)
+	case req.Operation == admissionv1.Update:
+		old := &v1beta1.Experiment{}
+		if json.Unmarshal(req.OldObject.Raw, old) == nil {
+			keepKindDefaults(exp, old)
+		}
 	}
 	return nil
+}
+
+// keepKindDefaults fills in what defaultFromConfigMap found when the experiment was
+// created: its manifest, applied again, does not have it.
+func keepKindDefaults(exp, old *v1beta1.Experiment) {
+	t, before := exp.Spec.TrialTemplate, old.Spec.TrialTemplate
+	if t == nil || before == nil || t.ConfigMap == nil || before.ConfigMap == nil || *t.ConfigMap != *before.ConfigMap {
+		return
+	}
+	t.SuccessCondition = cmp.Or(t.SuccessCondition, before.SuccessCondition)
+	t.FailureCondition = cmp.Or(t.FailureCondition, before.FailureCondition)
+	if t.PrimaryPodLabels == nil {
+		t.PrimaryPodLabels = before.PrimaryPodLabels
+	}
 }
 
 // defaultFromConfigMap sets what depends on the kind of a template in a
