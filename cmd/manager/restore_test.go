@@ -62,10 +62,10 @@ func (w *world) loseEverything() {
 	w.store = empty
 }
 
-func (w *world) restore(backup []byte) (map[types.UID]types.UID, error) {
+func (w *world) restore(backup []byte) (restore.Restored, error) {
 	objects, err := restore.Read(bytes.NewReader(backup))
 	if err != nil {
-		return nil, err
+		return restore.Restored{}, err
 	}
 	return objects.Make(w.t.Context(), w.client, time.Now())
 }
@@ -112,10 +112,10 @@ func (w *world) restoreTwice(backup []byte, old collector.Store) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if made != nil && !cmp.Equal(made, again) {
-			w.t.Errorf("the second time %v were made, not %v", again, made)
+		if made != nil && !cmp.Equal(made, again.UIDs) {
+			w.t.Errorf("the second time %v were made, not %v", again.UIDs, made)
 		}
-		made = again
+		made = again.UIDs
 	}
 	err := store.Copy(w.t.Context(), old, w.store, func(id collector.TrialID) collector.TrialID {
 		id.UID = string(made[types.UID(id.UID)])
@@ -195,14 +195,14 @@ func TestRestoreLeavesOthersAlone(t *testing.T) {
 	e := w.experiment("exp")
 	w.create(e)
 	backup := w.backup()
-	if made, err := w.restore(backup); err != nil || made[e.UID] != e.UID {
+	if made, err := w.restore(backup); err != nil || made.UIDs[e.UID] != e.UID {
 		t.Errorf("an experiment that is still there: %v, %v", made, err)
 	}
 	w.loseEverything()
 	other := w.experiment("exp")
 	w.create(other)
-	if _, err := w.restore(backup); err == nil {
-		t.Error("another experiment of that name was taken for it")
+	if made, err := w.restore(backup); err != nil || len(made.Refused) != 1 || len(made.UIDs) != 0 {
+		t.Errorf("where another experiment has the name: %+v, %v", made, err)
 	}
 	for _, wrong := range []string{"kind: Pod\napiVersion: v1\n", fmt.Sprintf("kind: Trial\napiVersion: %s\n", v1beta1.GroupVersion), "a: [", "{}: 1"} {
 		if _, err := restore.Read(bytes.NewReader([]byte(wrong))); err == nil {

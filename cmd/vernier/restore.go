@@ -22,7 +22,9 @@ const restoreHelp = `Make experiments, suggestions and trials again that were ba
 
 with their states, and copy the curves of the trials from a backup of the store to the
 store that the manager will open. The trials get other UIDs here; curves follow them.
-It may be broken off and run again. Objects that are still there stay as they are.
+It may be broken off and run again. Objects that are still there stay as they are. An
+experiment that admission refuses today, or whose name another one has, is passed over
+with its trials; the command then ends with an error that says why.
 
 No manager may run meanwhile. When it does again, experiments that had not ended go on;
 trials that ran when they were backed up start again, with the same parameters.`
@@ -42,17 +44,17 @@ func newRestoreCommand(open opener) *cobra.Command {
 				return err
 			}
 			made, err := restoreObjects(cmd.Context(), args[0], session, cmd.OutOrStdout())
-			if err != nil || from == "" {
+			if err != nil {
 				return err
 			}
-			return withStore(cmd.Context(), from, func(source collector.Store) error {
-				return with(cmd.Context(), to, store.Open, func(target collector.Store) error {
-					return copyStore(cmd, source, target, func(id collector.TrialID) collector.TrialID {
-						id.UID = string(made[types.UID(id.UID)])
-						return id
-					})
-				})
-			})
+			if from != "" {
+				err = restoreCurves(cmd, from, to, made.UIDs)
+			}
+			if len(made.Refused) > 0 {
+				err = errors.Join(err, fmt.Errorf("%d experiments are not restored, nor %d suggestions and trials of them; mend them in %s, and run this again",
+					len(made.Refused), made.LeftOut, args[0]), errors.Join(made.Refused...))
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "store that was backed up")
@@ -60,22 +62,34 @@ func newRestoreCommand(open opener) *cobra.Command {
 	return cmd
 }
 
-func restoreObjects(ctx context.Context, file string, s *session, out io.Writer) (map[types.UID]types.UID, error) {
+// restoreCurves copies the curves of what was made again, under its new UIDs.
+func restoreCurves(cmd *cobra.Command, from, to string, made map[types.UID]types.UID) error {
+	return withStore(cmd.Context(), from, func(source collector.Store) error {
+		return with(cmd.Context(), to, store.Open, func(target collector.Store) error {
+			return copyStore(cmd, source, target, func(id collector.TrialID) collector.TrialID {
+				id.UID = string(made[types.UID(id.UID)])
+				return id
+			})
+		})
+	})
+}
+
+func restoreObjects(ctx context.Context, file string, s *session, out io.Writer) (restore.Restored, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		return restore.Restored{}, err
 	}
 	defer f.Close()
 	objects, err := restore.Read(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return restore.Restored{}, fmt.Errorf("%s: %w", file, err)
 	}
 	made, err := objects.Make(ctx, s.client, time.Now())
 	if errors.Is(err, restore.ErrManagerRuns) {
-		return nil, &exitError{code: exitConflict, err: err}
+		return made, &exitError{code: exitConflict, err: err}
 	} else if err != nil {
-		return nil, err
+		return made, err
 	}
-	fmt.Fprintf(out, "%d objects are restored\n", len(made))
+	fmt.Fprintf(out, "%d objects are restored\n", len(made.UIDs))
 	return made, nil
 }

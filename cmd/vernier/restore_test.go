@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
 )
@@ -23,6 +25,44 @@ items:
 - {apiVersion: kubeflow.org/v1beta1, kind: Trial, metadata: {namespace: default, name: exp-0000, uid: old, resourceVersion: "7"}}
 - {apiVersion: kubeflow.org/v1beta1, kind: Trial, metadata: {namespace: default, name: exp-0001, uid: gone, deletionTimestamp: "2026-01-01T00:00:00Z"}}
 `
+
+// An experiment that admission refuses keeps nothing else from being restored.
+func TestRestorePassesOverARefusedExperiment(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if o.GetName() == "refused" {
+				return apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("Experiment").GroupKind(), o.GetName(), nil)
+			}
+			return c.Create(ctx, o, opts...)
+		}}).Build()
+	const objects = backedUp + `- {apiVersion: kubeflow.org/v1beta1, kind: Experiment, metadata: {namespace: default, name: refused, uid: e1}}
+- {apiVersion: kubeflow.org/v1beta1, kind: Trial, metadata: {namespace: default, name: refused-0000, uid: t1, ownerReferences: [{apiVersion: kubeflow.org/v1beta1, kind: Experiment, name: refused, uid: e1}]}}
+- {apiVersion: kubeflow.org/v1beta1, kind: Experiment, metadata: {namespace: default, name: valid, uid: e2}}
+`
+	file := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := newRestoreCommand(func(context.Context, bool) (*session, error) { return &session{client: c}, nil })
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs([]string{file})
+	if err := cmd.ExecuteContext(t.Context()); err == nil {
+		t.Error("that an experiment was refused is no error")
+	} else {
+		requireText(t, err.Error(), "default/refused", "1 experiments", "1 suggestions and trials")
+	}
+	requireText(t, out.String(), "2 objects are restored")
+	var trials v1beta1.TrialList
+	if err := c.List(t.Context(), &trials); err != nil || len(trials.Items) != 1 {
+		t.Errorf("trials are %+v, %v", trials.Items, err)
+	}
+}
 
 // What is made is tested with an API server, in cmd/manager.
 func TestRestoreGivesCurvesTheNewUIDs(t *testing.T) {

@@ -35,6 +35,8 @@ var kinds = []string{"Experiment", "Suggestion", "Trial"}
 // only half made.
 var ErrManagerRuns = errors.New("a manager runs")
 
+var errTaken = errors.New("another one of this name exists: delete it, or leave this one out")
+
 // Objects are what was backed up, owners first.
 type Objects []*unstructured.Unstructured
 
@@ -82,23 +84,48 @@ func (o *Objects) add(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// Make makes the objects, with their states, and returns their new UIDs by those that
-// they had. It may be broken off and called again. No manager may run, or it would
-// begin the experiments anew whose trials are not made yet: the error then wraps
-// ErrManagerRuns.
-func (o Objects) Make(ctx context.Context, c client.Client, now time.Time) (map[types.UID]types.UID, error) {
+// Restored is what Make has done.
+type Restored struct {
+	// UIDs are the new UIDs of what was made, or was there, by those of the backup.
+	UIDs map[types.UID]types.UID
+	// Refused says for each experiment that was not made why: admission refuses it, or
+	// another one has its name.
+	Refused []error
+	// LeftOut counts the suggestions and trials of these experiments.
+	LeftOut int
+}
+
+// Make makes the objects, with their states. An experiment that is refused is passed
+// over, with what it owns. It may be broken off and called again. No manager may run,
+// or it would begin the experiments anew whose trials are not made yet: the error then
+// wraps ErrManagerRuns.
+func (o Objects) Make(ctx context.Context, c client.Client, now time.Time) (Restored, error) {
+	r := Restored{UIDs: make(map[types.UID]types.UID, len(o))}
 	if err := noManager(ctx, c, now); err != nil {
-		return nil, err
+		return r, err
 	}
-	made := make(map[types.UID]types.UID, len(o))
+	refused := map[types.UID]bool{}
 	for _, u := range o {
-		uid, err := remake(ctx, c, u, made)
-		if err != nil {
-			return nil, fmt.Errorf("restore %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+		if slices.ContainsFunc(u.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return refused[owner.UID] }) {
+			refused[u.GetUID()] = true
+			r.LeftOut++
+			continue
 		}
-		made[u.GetUID()] = uid
+		uid, err := remake(ctx, c, u, r.UIDs)
+		if err != nil {
+			err = fmt.Errorf("restore %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+		}
+		switch {
+		case err == nil:
+			r.UIDs[u.GetUID()] = uid
+		case u.GetKind() == "Experiment" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || errors.Is(err, errTaken)):
+			refused[u.GetUID()] = true
+			r.Refused = append(r.Refused, err)
+		default:
+			return r, err
+		}
 	}
-	return made, nil
+	return r, nil
 }
 
 func noManager(ctx context.Context, c client.Client, now time.Time) error {
@@ -125,7 +152,7 @@ func remake(ctx context.Context, c client.Client, backup *unstructured.Unstructu
 	err := c.Create(ctx, u)
 	if apierrors.IsAlreadyExists(err) {
 		if err = c.Get(ctx, client.ObjectKeyFromObject(u), u); err == nil && originOf(u) != origin {
-			err = errors.New("another one of this name exists: delete it, or leave this one out")
+			err = errTaken
 		}
 	}
 	if err != nil {
