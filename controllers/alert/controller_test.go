@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -252,6 +253,23 @@ func TestATrialThatDivergesWakesItsExperiment(t *testing.T) {
 				t.Errorf("%s is woken", got)
 			}
 		}
+	}
+}
+
+func TestAReceiverBeyondTheLimitIsSaidNotToBeTold(t *testing.T) {
+	secret := map[string]string{}
+	for n := range maxReceivers + 3 {
+		secret[fmt.Sprintf("r%02d", n)] = fmt.Sprintf("HOOK/r%02d", n)
+	}
+	w := newWorld(t, secret, nil)
+	if err := w.look(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.ids(); len(got) != 2*maxReceivers {
+		t.Errorf("came %q", got)
+	}
+	if said := <-w.events.Events; !strings.Contains(said, "AlertNotSent") || !strings.Contains(said, "r10") || !strings.Contains(said, "no more than 10") {
+		t.Errorf("it says %q", said)
 	}
 }
 

@@ -216,6 +216,9 @@ func receivers(data map[string][]byte, chosen []string) (out []receiver) {
 		text, slack := strings.CutPrefix(strings.TrimSpace(string(value)), "slack+")
 		u, err := url.Parse(text)
 		switch {
+		case len(out) == maxReceivers:
+			r.err = fmt.Errorf("no more than %d receivers are told: this one is not, nor what follows it by name", maxReceivers)
+			return append(out, r)
 		case !ok:
 			r.err = errors.New("the Secret has no such entry")
 		case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http":
@@ -223,9 +226,7 @@ func receivers(data map[string][]byte, chosen []string) (out []receiver) {
 		default:
 			r.url, r.slack = u, slack || u.Host == "hooks.slack.com"
 		}
-		if out = append(out, r); len(out) == maxReceivers {
-			break
-		}
+		out = append(out, r)
 	}
 	return out
 }
