@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -203,8 +204,14 @@ func addTool[In any](t toolbox, name, description string, changes bool, args fun
 	})
 }
 
-// call runs a command, and returns what it prints.
-func (t toolbox) call(ctx context.Context, args []string) (string, error) {
+// call runs a command, and returns what it prints. A fault in one command is the answer
+// to one call: the server goes on.
+func (t toolbox) call(ctx context.Context, args []string) (_ string, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the command failed by a fault of its own: %v\n%s", fault, debug.Stack())
+		}
+	}()
 	var out bytes.Buffer
 	root := t.newRoot()
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -212,7 +219,7 @@ func (t toolbox) call(ctx context.Context, args []string) (string, error) {
 	root.SetIn(strings.NewReader(""))
 	root.SetOut(&out)
 	root.SetErr(&out)
-	err := root.ExecuteContext(ctx)
+	err = root.ExecuteContext(ctx)
 	text := out.String()
 	if len(text) > maxToolText {
 		text = strings.ToValidUTF8(text[:maxToolText], "") + fmt.Sprintf("\n... cut: %d bytes in all; ask for less, for instance with query", out.Len())

@@ -83,6 +83,15 @@ func TestMCPToolsRunCommands(t *testing.T) {
 	}
 }
 
+func TestAFaultInACommandLeavesTheMCPServer(t *testing.T) {
+	broken := toolbox{newRoot: func() *cobra.Command {
+		return &cobra.Command{Use: "vernier", RunE: func(*cobra.Command, []string) error { panic("index out of range") }}
+	}}
+	if _, err := broken.call(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "index out of range") {
+		t.Errorf("the call ends with %v", err)
+	}
+}
+
 // A tool that leaves one of them out looks at another instance, or drives another cluster.
 func TestMCPToolsGetTheGlobalFlags(t *testing.T) {
 	tests := map[string]struct {
