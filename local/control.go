@@ -159,7 +159,7 @@ func Delete(h Home) (kept []string, err error) {
 		return nil, fmt.Errorf("%s is not the home of an instance", h)
 	}
 	for _, name := range slices.Concat(homeFolders, homeFiles) {
-		if err := os.RemoveAll(h.path(name)); err != nil {
+		if err := agent.RemoveTree(h.path(name)); err != nil {
 			return nil, err
 		}
 	}

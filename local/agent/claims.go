@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -76,5 +75,5 @@ func (c claims) Delete(_ context.Context, volume *corev1.PersistentVolume) error
 	if volume.Spec.HostPath == nil || !strings.HasPrefix(filepath.Clean(volume.Spec.HostPath.Path), base) {
 		return &controller.IgnoredError{Reason: "its directory is not the agent's"}
 	}
-	return os.RemoveAll(volume.Spec.HostPath.Path)
+	return RemoveTree(volume.Spec.HostPath.Path)
 }

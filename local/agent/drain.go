@@ -233,7 +233,7 @@ func (n *node) forget(pod identity) {
 	if err := n.archive.Take(n.layout.logs(pod.UID), pod, time.Now()); err != nil {
 		n.log.Error(err, "cannot keep the logs of a pod that is gone", "pod", pod.Namespace+"/"+pod.Name)
 	}
-	if err := os.RemoveAll(n.layout.pod(pod.UID)); err != nil {
+	if err := RemoveTree(n.layout.pod(pod.UID)); err != nil {
 		n.log.Error(err, "cannot remove a pod's directory", "dir", n.layout.pod(pod.UID))
 	}
 	n.pods.remove(pod.UID)
