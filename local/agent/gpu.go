@@ -117,6 +117,10 @@ func gpusFromDriver(dir string) (gpus []string) {
 	return gpus
 }
 
+// lockDir is where all instances of the machine lock GPUs. It is not TMPDIR, which batch
+// systems set for each job, and users for each shell.
+const lockDir = "/tmp"
+
 // offeredGPUs are the devices that the node offers, with the locks that keep other
 // instances from them.
 func offeredGPUs(ctx context.Context, cfg Config) (ours []device, locks []*os.File) {
@@ -130,7 +134,7 @@ func offeredGPUs(ctx context.Context, cfg Config) (ours []device, locks []*os.Fi
 		gpus = namedGPUs(ctx, cfg.GPUs, cfg.Log)
 	}
 	gpus = slices.DeleteFunc(gpus, func(d device) bool { return d.uuid == "" })
-	ours, locks = lockGPUs(os.TempDir(), gpus, cfg.Log)
+	ours, locks = lockGPUs(lockDir, gpus, cfg.Log)
 	if len(ours) > 0 {
 		makeCUDADevices(ctx, cfg.Log)
 	}

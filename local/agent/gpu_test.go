@@ -203,6 +203,7 @@ func TestGPUsThatAreOffered(t *testing.T) {
 	if made := readFile(t, filepath.Join(dir, "made")); made != "-c=0 -u\n" {
 		t.Errorf("device files were made with %q", made)
 	}
+	t.Setenv("TMPDIR", t.TempDir()) // another shell's
 	t.Setenv("CUDA_VISIBLE_DEVICES", "0,1")
 	second, more := offeredGPUs(t.Context(), Config{})
 	for _, f := range append(held, more...) {
