@@ -243,6 +243,17 @@ def test_a_file_whose_first_line_was_not_written_whole_begins_anew(tmp_path, con
         assert study.best.value == 1
 
 
+def test_a_file_is_of_one_study_at_a_time(tmp_path):
+    file = str(tmp_path / "study.jsonl")
+    with Study(SPACE, minimize="loss", trials=2, file=file) as study:
+        study.ask().succeed(1)
+        with pytest.raises(VernierError, match="another study has"):
+            Study(SPACE, minimize="loss", trials=2, file=file)
+        study.ask().succeed(2)
+    with Study(SPACE, minimize="loss", trials=2, file=file) as study:
+        assert [t.values for t in study.trials] == [{"loss": 1.0}, {"loss": 2.0}]
+
+
 def test_a_trial_that_could_not_be_written_is_handed_out_later(monkeypatch, tmp_path):
     with Study(SPACE, minimize="loss", trials=2, file=str(tmp_path / "study.jsonl")) as study:
         def full(descriptor):

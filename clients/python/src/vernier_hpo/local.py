@@ -9,6 +9,11 @@ import os
 import threading
 from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from . import bounds
 from .engine import Engine
 from .space import Parameter, encoded, for_engine
@@ -25,7 +30,7 @@ class Study(Searching):
     that stops trials early by what they report. constraints: on parameters, such as
     "layers * batch <= 200", and bounds on metrics, such as "size <= 100", which each trial
     then must have; of trials beyond a bound none is the best. initial: points to try first.
-    file: where the study is kept, so that a later one with the same arguments goes on with it.
+    file: where the study is kept, so that a later one with the same arguments goes on with it; one at a time.
 
     May be used from several threads. Close it, or use it as a context manager.
     """
@@ -93,6 +98,9 @@ class Study(Searching):
         """End the process of the search. What was found stays readable."""
         self._engine.close()
         if self._file is not None:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # processes that were forked have the file too
+                    fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
             self._file = None
 
@@ -191,15 +199,16 @@ class Study(Searching):
         header = json.loads(json.dumps(header))
         lines: List[Dict[str, Any]] = []
         end = 0
-        if os.path.exists(file):
-            with open(file, "rb") as f:
-                for line in f:
-                    if not line.startswith(b'{"space": '[:len(line)] if not end else b"{"):
-                        raise VernierError(f"{file} is not the file of a study; name another one")
-                    if not line.endswith(b"\n"):
-                        break  # of a process that died while it wrote
-                    lines.append(json.loads(line))
-                    end += len(line)
+        self._file = open(file, "ab")
+        self._lock(file)
+        with open(file, "rb") as f:
+            for line in f:
+                if not line.startswith(b'{"space": '[:len(line)] if not end else b"{"):
+                    raise VernierError(f"{file} is not the file of a study; name another one")
+                if not line.endswith(b"\n"):
+                    break  # of a process that died while it wrote
+                lines.append(json.loads(line))
+                end += len(line)
         if lines and lines[0] != header:
             raise VernierError(f"{file} is of another space or other objectives; name another file")
         for record in lines[1:]:
@@ -214,10 +223,21 @@ class Study(Searching):
         self._waiting = sorted(n for n, r in self._results.items() if r.state == "pending")
         if self._waiting:
             self._engine.call(tell=[{**self._asked[n], "state": "pending"} for n in self._waiting])
-        self._file = open(file, "ab")
         self._file.truncate(end)
         if not lines:
             self._write(**header)
+
+    def _lock(self, file: str) -> None:
+        """Keep other studies from the file: two that write it would number their trials alike."""
+        assert self._file is not None
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise VernierError(f"another study has {file} open: close() it, or name another file") from None
+        except OSError:
+            pass  # of a file system without locks
 
     def _write(self, **record: Any) -> None:
         if self._file is not None:
