@@ -1,6 +1,8 @@
 """What is asked of the service, without one."""
 
 import http.server
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -148,3 +150,45 @@ def test_a_served_study_has_no_file(asked):
 def test_what_is_no_parameter_is_named(asked, search):
     with pytest.raises(TypeError, match=r"lr: \(0, 1\) is no parameter; write uniform\(0, 1\)"):
         search({"lr": (0, 1)})
+
+
+def decorated(function):
+    return function
+
+
+def alone(lr: SPACE, opt="a") -> SPACE:
+    import math as m
+
+    class Scaled:
+        by = 2
+        twice = by * 2
+
+    steps: SPACE = [m.exp(lr) for _ in range(3)]
+    return {"loss": sum(steps) * Scaled.twice, "lr": alone.__name__ and lr}
+
+
+def of_a_module(lr, opt):
+    return [threading.active_count() for _ in range(2)]
+
+
+def by_default(lr, opt=SPACE):
+    return lr
+
+
+@decorated
+def wrapped(lr, opt):
+    return lr
+
+
+@pytest.mark.parametrize("function, name", [(of_a_module, "threading"), (by_default, "SPACE"), (wrapped, "decorated")])
+def test_a_function_that_would_fail_in_pods_is_refused(function, name):
+    with pytest.raises(ValueError, match=f"uses {name}:"):
+        run(function, SPACE, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=())
+
+
+def test_a_function_that_has_all_it_uses_runs_from_its_source(asked):
+    run(alone, SPACE, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=())
+    (container,) = asked[0]["trialTemplate"]["trialSpec"]["spec"]["template"]["spec"]["containers"]
+    command = [sys.executable, *container["command"][1:4], "lr=0"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert out.stdout == "loss=12.0 lr=0.0\n"

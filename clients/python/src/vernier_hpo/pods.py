@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import __future__
 import base64
+import builtins
+import dis
 import inspect
 import json
 import textwrap
 import time
-from typing import Any, Callable, Dict, Mapping, Sequence
+import types
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from .remote import Client, RemoteStudy
 from .space import Parameter, check
@@ -16,7 +20,7 @@ from .trial import VernierError
 # What the pod runs. The first argument is everything that is the same in all trials, the
 # others are name=value; those of inactive parameters are left out.
 _RUNNER = """
-import base64, json, subprocess, sys
+import __future__, base64, json, subprocess, sys
 job = json.loads(base64.b64decode(sys.argv[1]))
 if job["packages"]:
     subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", *job["packages"]])
@@ -26,7 +30,8 @@ for word in sys.argv[2:]:
     kind, values = job["space"][name]
     params[name] = values[text] if values else int(text) if kind == "int" else float(text)
 names = {}
-exec(compile(job["source"], job["name"] + ".py", "exec"), names)
+# Annotations are left as they are: they may name what is not here.
+exec(compile(job["source"], job["name"] + ".py", "exec", __future__.annotations.compiler_flag), names)
 result = names[job["name"]](**params)
 if result is not None:
     values = result if isinstance(result, dict) else {job["metric"]: result}
@@ -56,9 +61,14 @@ def _template(function: Callable[..., Any], space: Mapping[str, Parameter], imag
     if function.__name__ == "<lambda>":
         raise ValueError("mode='pods' sends the source of the function: define it with def")
     check(space)
+    source = textwrap.dedent(inspect.getsource(function))
+    missing = _missing(source, function.__name__)
+    if missing:
+        raise ValueError(f"mode='pods' sends the source of {function.__name__} alone, and it uses "
+                         f"{', '.join(missing)}: import or define that within the function (a decorator cannot be sent)")
     try:
         job = json.dumps({
-            "source": textwrap.dedent(inspect.getsource(function)), "name": function.__name__, "metric": metric,
+            "source": source, "name": function.__name__, "metric": metric,
             "packages": list(packages),
             "space": {n: (p.kind, dict(zip(p.words(), p.values))) for n, p in space.items()},
         })
@@ -77,3 +87,17 @@ def _template(function: Callable[..., Any], space: Mapping[str, Parameter], imag
         "trialSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"backoffLimit": 0, "template": {"spec": {
             "restartPolicy": "Never", "containers": [container]}}}},
     }
+
+
+def _missing(source: str, name: str) -> List[str]:
+    """The names that a function's source uses, in its defaults and decorators too, and has not by itself."""
+    used, has = set(), {name, *dir(builtins)}
+    todo = [compile(source, name, "exec", __future__.annotations.compiler_flag)]
+    for code in todo:
+        for i in dis.get_instructions(code):
+            if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                used.add(i.argval)
+            elif i.opname in ("STORE_GLOBAL", "STORE_NAME"):
+                has.add(i.argval)
+        todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return sorted(n for n in used - has if not n.startswith("__"))
