@@ -144,9 +144,9 @@ func (i *instance) openStore(t *testing.T) collector.Store {
 	return s
 }
 
-// TestADeadManagerBlocksNobody creates pods, a Job and a Deployment of a user's while
+// TestADeadManagerBlocksNoPods creates pods, a Job and a Deployment of a user's while
 // nothing of Vernier runs. One of the pods is marked for our webhook.
-func TestADeadManagerBlocksNobody(t *testing.T) {
+func TestADeadManagerBlocksNoPods(t *testing.T) {
 	i := cluster(t)
 	i.scaleVernier(t, 0)
 	meta := metav1.ObjectMeta{Namespace: "bystander", Name: "bystander"}

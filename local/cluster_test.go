@@ -13,7 +13,7 @@ import (
 	"github.com/vernier-ml/vernier/trainer"
 )
 
-// Somebody has installed a training operator in the instance: the next start does not
+// A training operator was installed in the instance: the next start does not
 // take its kinds away from it.
 func TestDefinitionsOfOthersStay(t *testing.T) {
 	objects, err := manifests()

@@ -16,7 +16,7 @@ import (
 // Header is the name of the header in HTTP.
 const Header = "Traceparent"
 
-// Tracer starts spans. The zero value starts none that anybody sees.
+// Tracer starts spans. The zero value starts none that is exported.
 type Tracer struct{ tracer trace.Tracer }
 
 // New returns a Tracer whose spans go to p.

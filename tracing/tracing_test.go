@@ -38,6 +38,6 @@ func TestWithoutATracerNothingIsNamed(t *testing.T) {
 	ctx, span := tracing.Tracer{}.Start(t.Context(), "x")
 	defer span.End()
 	if got := tracing.Traceparent(ctx); got != "" {
-		t.Errorf("a span that nobody sees is named %s", got)
+		t.Errorf("a span that is not exported is named %s", got)
 	}
 }

@@ -91,7 +91,7 @@ func (a *access) flags(f *flag.FlagSet) {
 	f.StringVar(&a.origins, "trusted-origins", "", "`origins` whose pages may call the API, between commas, such as https://tune.example.com behind a proxy that changes the header Host")
 }
 
-// given says whether somebody but the API server knows users.
+// given says whether anything but the API server knows users.
 func (a *access) given() bool {
 	return a.oidc.IssuerURL != "" || len(a.proxy.UserHeaders) > 0 || a.impersonate
 }
@@ -217,7 +217,7 @@ type signIn struct {
 	Trouble string `json:"trouble,omitempty"`
 }
 
-// loginPatience is how long a page that somebody looks at waits for the provider.
+// loginPatience is how long a page waits for the provider.
 const loginPatience = 3 * time.Second
 
 // signInPath is where mountSignIn has its services, beside a place of the page.

@@ -236,7 +236,7 @@ func TestATrialWhoseWorkerIsLostIsHandedOutAgain(t *testing.T) {
 	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
 }
 
-func TestALateReportKeepsATrialThatNobodyElseTook(t *testing.T) {
+func TestALateReportKeepsATrialThatNoOtherTook(t *testing.T) {
 	w := withAPI(t)
 	c := w.caller()
 	e := w.experiment("exp", outside(1, 1))

@@ -221,7 +221,7 @@ func TestOperatorSaysWhyThereAreNoPods(t *testing.T) {
 	w.is(invalid, "Failed")
 }
 
-// Somebody has installed a training operator after all: its definition replaces ours.
+// A training operator was installed later: its definition replaces ours.
 func TestOperatorLeavesTheKindsOfOthersAlone(t *testing.T) {
 	w := withOperator(t)
 	crd := &unstructured.Unstructured{}

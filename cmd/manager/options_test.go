@@ -31,7 +31,7 @@ func TestOptionsOfTheStore(t *testing.T) {
 		"a collector without limits":        {[]string{"--collector-cpu-limit=0"}, "--collector-cpu-limit 0"},
 		"a request above the limit":         {[]string{"--collector-memory-request=1Gi"}, "--collector-memory-request 1Gi"},
 		"a collector that is mounted":       {[]string{"--collector-mount=auto"}, ""},
-		"mounted as nobody knows":           {[]string{"--collector-mount=yes"}, "--collector-mount"},
+		"mounted at an unknown time":        {[]string{"--collector-mount=yes"}, "--collector-mount"},
 		"experiments that are not a number": {[]string{"--store-max-experiments=many"}, "store-max-experiments"},
 	}
 	for name, tc := range tests {

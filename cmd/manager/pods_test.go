@@ -95,7 +95,7 @@ func TestPodsThatAdmissionSees(t *testing.T) {
 		"of a CronJob's Job":                    {owners: owned("Job", "backup-29384756")},
 		"of a Deployment":                       {owners: owned("ReplicaSet", "web-7685")},
 		"of a StatefulSet":                      {owners: owned("StatefulSet", "db-0001")},
-		"of nobody":                             {labels: map[string]string{"app": "x"}},
+		"of no owner":                           {labels: map[string]string{"app": "x"}},
 		"whose collector was in its template":   {labels: map[string]string{v1beta1.LabelTrial: "exp-0000"}, owners: owned("Job", "exp-0000")},
 	}
 	w.podWebhooks(server.URL, ca)

@@ -181,7 +181,7 @@ func (b *bench) push(loss float64) {
 	}
 }
 
-// post sends what is pushed to the socket. The error says that nobody listens.
+// post sends what is pushed to the socket. The error says that there is no listener.
 func (b *bench) post(body string) error {
 	b.t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,

@@ -59,7 +59,7 @@ func TestTensorFlowEventRestartsAreAttempts(t *testing.T) {
 // Sessions of one pod end together, in any order.
 func TestWhereTheServiceRefusesTheSummaryIsOfTheLastSession(t *testing.T) {
 	b := newBench(t)
-	b.token = "of nobody" // such a service is given up at once
+	b.token = "of no trial" // such a service is given up at once
 	dir := filepath.Join(b.dir, "events")
 	s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss")
 	must(t, os.MkdirAll(dir, 0o755))

@@ -222,7 +222,7 @@ func readUntil(t *testing.T, r io.Reader, ok func(string) bool) string {
 	}
 }
 
-func TestExecNeitherBlocksNorGrowsWhenNobodyReads(t *testing.T) {
+func TestExecNeitherBlocksNorGrowsWithoutAReader(t *testing.T) {
 	dir := shared(t)
 	const limit = 1 << 20
 	// 100 MB; no sidecar reads the stream at all.
@@ -253,8 +253,8 @@ func TestExecNeitherBlocksNorGrowsWhenNobodyReads(t *testing.T) {
 	}
 }
 
-// A program that is started again and again must not fill the node with output that
-// nobody has read: the bound is that of all starts.
+// A program that is started again and again must not fill the node with unread
+// output: the bound is that of all starts.
 func TestExecKeepsABoundedOutputOfAllStarts(t *testing.T) {
 	const limit = 1 << 20
 	dir := shared(t)

@@ -44,7 +44,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// hostile is an input that nobody means well with.
+// hostile is an input that is meant to do harm.
 type hostile struct {
 	events bool
 	// write makes the input at path: a file, or for events a directory that is

@@ -117,8 +117,8 @@ func listenTCP(ctx, over context.Context, cfg runConfig) (push, katib net.Listen
 }
 
 // listenFirst listens at the first address that can be had. One that was kept comes
-// first, and is tried until waiting ends: programs know it, and a connection of
-// somebody else may have its port for a moment. Where another is taken for it, the
+// first, and is tried until waiting ends: programs know it, and another
+// connection may have its port for a moment. Where another is taken for it, the
 // error says so.
 func listenFirst(ctx, waiting context.Context, kept string, candidates ...string) (net.Listener, error) {
 	listen := func(address string) (net.Listener, error) { return new(net.ListenConfig).Listen(ctx, "tcp", address) }
@@ -212,7 +212,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("the socket path %s has %d bytes; the system allows %d", path, len(path), maxSocketPath)
 	}
 	// The socket of a collector that was killed is still there. What is no socket
-	// is somebody's file.
+	// is a user's file.
 	switch info, err := os.Lstat(path); {
 	case err == nil && info.Mode().Type() != fs.ModeSocket:
 		return nil, fmt.Errorf("%s is there and is no socket: it is left as it is; name another path", path)

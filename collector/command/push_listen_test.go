@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A collector that is started again is found where the last one was, also when a
-// connection of somebody else has the port for a moment.
+// A collector that is started again is found where the last one was, also when
+// another connection has the port for a moment.
 func TestThePortOfTheLastOneIsWaitedFor(t *testing.T) {
 	const never, lost = time.Hour, "cannot be had again, and what programs push there is lost"
 	tests := map[string]struct {

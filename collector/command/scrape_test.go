@@ -68,7 +68,7 @@ func TestScrapeEndToEndAcrossKills(t *testing.T) {
 			g.set(v)
 			s = b.run(args...)
 		}
-		// Whoever asks again has kept what it was told before.
+		// A source that asks again has kept what it was told before.
 		b.until("served again", func() bool { return g.times() > 1 })
 	}
 	g.set(12)

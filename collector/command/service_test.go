@@ -43,7 +43,7 @@ func (b *bench) say(lines ...string) {
 
 func TestWhereTheServiceRefusesTheSummaryIsOfTheLastAttempt(t *testing.T) {
 	b := newBench(t)
-	b.token = "of nobody" // such a service is given up at once
+	b.token = "of no trial" // such a service is given up at once
 	s := b.run("--kind=StdOut", "--metric=loss")
 	b.say("step=1 loss=0.1", "step=2 loss=0.2", "step=3 loss=9", "step=4 loss=0.01")
 	b.say("step=3 loss=1.3")

@@ -266,7 +266,7 @@ func TestAFinishedJournalTakesNothing(t *testing.T) {
 	wantLines(t, j, 0, kept{0, "one"})
 }
 
-// Whoever follows gets every line of several writers once and in order, and ends
+// A follower gets every line of several writers once and in order, and ends
 // after the last.
 func TestFollowGivesEveryLineOnce(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"), 1<<20, 100)
@@ -326,7 +326,7 @@ func TestFollowEndsEarly(t *testing.T) {
 		t.Errorf("%d lines, errors %v; want 2 and that it was cancelled", n, errs)
 	}
 	for range j.Follow(t.Context()) {
-		break // it does not wait for what nobody wants
+		break // it does not wait for lines that are not wanted
 	}
 	cancel()
 	for _, err := range j.Lines(ctx, 0) {

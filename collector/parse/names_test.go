@@ -25,7 +25,7 @@ func TestMissingNamesAreExplained(t *testing.T) {
 		"each missing name is said, and all that there is": {format: "TEXT", text: "loss=3 acc=1\n",
 			asked: []string{"loss", "lose", "f1"}, missing: []string{"lose", "f1"},
 			want: "lose was not found: did you mean loss?; f1 was not found; there is loss, acc"},
-		"what was found where nobody searched is there too": {format: "TEXT", text: "acc=1\n",
+		"what was found without a search is there too": {format: "TEXT", text: "acc=1\n",
 			asked: []string{"loss", "f1"}, missing: []string{"f1"},
 			want: "f1 was not found; there is acc, loss"},
 		"it is written with a colon": {format: "TEXT", text: "epoch: 1 loss: 3\n", missing: []string{"loss"},

@@ -111,7 +111,7 @@ func TestParametersInARecordLargerThanTheWindow(t *testing.T) {
 	}
 }
 
-func TestParametersThatNobodyAsksForAreNotTold(t *testing.T) {
+func TestParametersThatAreNotAskedForAreNotTold(t *testing.T) {
 	var seen []string
 	w := NewWanted(nil, func(tag []byte) { seen = append(seen, string(tag)) })
 	file := append(version(), eventAt(1, sessionStart(numberEntry("lr", 0.5)), simple("u", 1))...)

@@ -26,7 +26,7 @@ func TestWandbBounds(t *testing.T) {
 	}
 }
 
-// A record of more values than anybody logs costs itself alone.
+// A record of far too many values costs itself alone.
 func TestWandbBoundsTheValuesOfARecord(t *testing.T) {
 	many := func(n int) []byte {
 		pairs := make([]string, 0, 2*n)

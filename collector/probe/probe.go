@@ -145,7 +145,7 @@ type Report struct {
 // they stand here.
 type Target interface {
 	// Names returns the names with numbers that there are, in order of
-	// appearance, whether or not anybody wants them, and hints for those that
+	// appearance, whether or not they are wanted, and hints for those that
 	// would be found in another way than it is configured. The hint under the
 	// empty name is for those that have none.
 	Names(ctx context.Context) (names []string, hints map[string]string, err error)

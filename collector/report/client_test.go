@@ -102,7 +102,7 @@ func newService(t *testing.T, front func(http.ResponseWriter, *http.Request, htt
 	return s
 }
 
-// openService is one that nobody can dial yet. It takes at most limit points of a
+// openService is one that cannot be dialed yet. It takes at most limit points of a
 // trial; 0 is no limit.
 func openService(t *testing.T, address string, limit int64, front func(http.ResponseWriter, *http.Request, http.Handler)) *service {
 	t.Helper()

@@ -24,9 +24,9 @@ import (
 
 // strange are things that a program may put in the place of a file of ours.
 var strange = map[string]func(path string) error{
-	"a pipe that nobody writes": func(path string) error { return unix.Mkfifo(path, 0o600) },
-	"a device without an end":   func(path string) error { return os.Symlink("/dev/zero", path) },
-	"a directory":               func(path string) error { return os.Mkdir(path, 0o700) },
+	"a pipe without a writer": func(path string) error { return unix.Mkfifo(path, 0o600) },
+	"a device without an end": func(path string) error { return os.Symlink("/dev/zero", path) },
+	"a directory":             func(path string) error { return os.Mkdir(path, 0o700) },
 	"a file of a gigabyte": func(path string) error {
 		return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<30))
 	},

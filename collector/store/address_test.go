@@ -97,13 +97,13 @@ func TestOpenExistingMakesNoFile(t *testing.T) {
 	}
 }
 
-// Nobody listens there, or the URL is wrong: what fails must not tell the password.
+// No server listens there, or the URL is wrong: what fails must not tell the password.
 func TestErrorsOfOpeningShowNoPassword(t *testing.T) {
 	const secret = "s3cret:/@?#% pass"
 	const quoted = "s3cret%3A%2F%40%3F%23%25%20pass"
 	for name, address := range map[string]string{
-		"nobody listens, postgres":    "postgres://u:" + quoted + "@127.0.0.1:1/db",
-		"nobody listens, mysql":       "mysql://u:" + quoted + "@127.0.0.1:1/db",
+		"no server, postgres":         "postgres://u:" + quoted + "@127.0.0.1:1/db",
+		"no server, mysql":            "mysql://u:" + quoted + "@127.0.0.1:1/db",
 		"not quoted, postgres":        "postgres://u:" + secret + "@127.0.0.1:1/db",
 		"not quoted, mysql":           "mysql://u:" + secret + "@127.0.0.1:1/db",
 		"as a parameter":              "postgres://127.0.0.1:1/db?user=u&password=" + quoted,

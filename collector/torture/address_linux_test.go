@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve returns an address at which nobody listens, and keeps it for the test:
-// while a socket is bound there, the kernel gives the port to nobody who does not
-// name it, and the service may be killed and come back.
+// reserve returns an address without a listener, and keeps it for the test:
+// while a socket is bound there, the kernel gives the port only to a program that
+// names it, and the service may be killed and come back.
 func reserve(t *testing.T) string {
 	t.Helper()
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// reserve returns an address at which nobody listens, for now.
+// reserve returns an address without a listener, for now.
 func reserve(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

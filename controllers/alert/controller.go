@@ -107,7 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := c.Reader.Get(ctx, req.NamespacedName, exp); err != nil {
 		return result, client.IgnoreNotFound(err)
 	}
-	// What happened before anybody asked to be told is not news.
+	// What happened before there was a receiver is not sent.
 	recent = slices.DeleteFunc(recent, func(a Alert) bool { return a.Time.Before(since) })
 	return result, c.tell(ctx, exp, recent, to)
 }

@@ -33,11 +33,11 @@ const DefaultStalledAfter = time.Hour
 
 // Alert is something that people want to know.
 type Alert struct {
-	// ID is the same whenever and by whomever the alert is found. Mark tells it from
+	// ID is the same whenever and wherever the alert is found. Mark tells it from
 	// others of the same reason and experiment.
 	ID, Mark string
 	Reason   string
-	// Warning: somebody should look at it.
+	// Warning: a person should look at it.
 	Warning bool
 	// Trial that it is about, if it is one.
 	Trial   string

@@ -45,7 +45,7 @@ func TestPlanOutside(t *testing.T) {
 		"lost before it was said to run":       {trial: aTrial(unseen), lease: lost, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has not reported since 2030-01-02T11:59:00Z`}},
 		"it was handed back":                   {trial: aTrial(), lease: released, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has handed it back`, Started: true}},
 		"lost, and that was said":              {trial: aTrial(func(t *v1beta1.Trial) { t.MarkPending("x", "", metav1.NewTime(noon)) }), lease: lost},
-		"asked to stop, and somebody runs it":  {trial: aTrial(stopped), lease: held, wait: time.Second, after: time.Second},
+		"asked to stop, and a worker runs it":  {trial: aTrial(stopped), lease: held, wait: time.Second, after: time.Second},
 		"asked to stop, and no worker runs it": {trial: aTrial(stopped), lease: lost, want: &result{State: v1beta1.TrialKilled, Says: "goal reached", Started: true}},
 		"given up, and no worker runs it":      {trial: aTrial(early), lease: lost, data: measured, want: &result{State: v1beta1.TrialEarlyStopped, Says: "median: worse", Loss: "0.5", Started: true}},
 	}

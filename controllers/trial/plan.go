@@ -316,7 +316,7 @@ func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 	return decision{status: &t.Status}
 }
 
-// programStarted notes when the program started first, and says whether that is news.
+// programStarted notes when the program started first, and says whether that was not known.
 func programStarted(t *v1beta1.Trial, pods []corev1.Pod) bool {
 	began := firstStart(pods, t.Spec.PrimaryContainerName)
 	if began.IsZero() || t.Status.ProgramStartTime != nil {

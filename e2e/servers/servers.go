@@ -227,7 +227,7 @@ func (s *Server) Kill() error {
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	<-s.ended // that it was killed is no news
+	<-s.ended // it was killed: its error says no more
 	return err
 }
 

@@ -118,6 +118,6 @@ func TestDial(t *testing.T) {
 	}
 	_ = l.Close()
 	if _, err := p.Dial(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("without a listener: %v", err)
 	}
 }

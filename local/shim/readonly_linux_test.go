@@ -32,7 +32,7 @@ func TestAReadOnlyRootLeavesTheVolumes(t *testing.T) {
 	}
 }
 
-// A FUSE file system whose process has died answers nobody.
+// A FUSE file system whose process has died does not answer.
 func TestADeadMountDoesNotKeepAReadOnlyRootAway(t *testing.T) {
 	mode := mountMode(t)
 	dead := t.TempDir()

@@ -44,7 +44,7 @@ const reserved = "system:"
 // authenticated is the group of all users who are known, as the API server adds it.
 const authenticated = "system:authenticated"
 
-// User is one that somebody outside the cluster vouches for, who may not name users of
+// User is one that a provider outside the cluster vouches for, who may not name users of
 // Kubernetes itself: such a user is refused, and such groups are left out. So are names
 // with spaces around them, which the headers of impersonation would lose.
 func User(name string, groups []string) (authenticationv1.UserInfo, error) {

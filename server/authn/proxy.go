@@ -79,7 +79,7 @@ func (p *Proxy) Authenticate(_ context.Context, r *http.Request) (user authentic
 		}
 	}
 	if name == "" {
-		return user, false, nil // the proxy let somebody through who did not sign in
+		return user, false, nil // the proxy let a user through who did not sign in
 	}
 	user, err = User(name, p.groups(r))
 	return user, err == nil, err

@@ -101,7 +101,7 @@ func sizeOf(t *testing.T, path string) int64 {
 }
 
 // A collector may be killed after any point, and while it remembers what it
-// decides of the next. Whoever comes after it must give all points that were
+// decides of the next. The next one must give all points that were
 // reported the sessions that they had: these are the attempts in the store.
 func TestSessionsOutliveTheCollector(t *testing.T) {
 	const a, b, c = "tfevents.a", "tfevents.b", "tfevents.c"

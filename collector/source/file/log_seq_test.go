@@ -62,7 +62,7 @@ func TestFileSeqAfterGenerations(t *testing.T) {
 	}
 	write("loss=1\n")
 	first := seqs()
-	write("loss=2\nloss=3\n") // truncated and overtaken while nobody looked
+	write("loss=2\nloss=3\n") // truncated and overtaken between two reads
 	second := seqs()
 	if err := os.Rename(cfg.Path, cfg.Path+".1"); err != nil {
 		t.Fatal(err)

@@ -250,7 +250,7 @@ func (l *lane) end(mark string) {
 }
 
 // WholeLines returns a writer that passes whole lines on to w, so that several
-// that share a w do not tear each other's lines. It fails never: what w does not
+// that share a w do not tear each other's lines. It never fails: what w does not
 // take is dropped. Close passes on a last line without an end; it does not close
 // w.
 func WholeLines(w io.Writer) io.WriteCloser {

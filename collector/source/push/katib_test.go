@@ -56,7 +56,7 @@ func TestReportMetrics(t *testing.T) {
 		"another trial":                  {trial: "random-0002", log: katibLog(now, "loss", "1"), wantCode: connect.CodePermissionDenied},
 		"no trial":                       {log: katibLog(now, "loss", "1"), wantCode: connect.CodePermissionDenied},
 		"more points than a report has":  {trial: pushTrial, log: katibLog(now, many...), wantCode: connect.CodeInvalidArgument},
-		"a name that nobody can mean":    {trial: pushTrial, log: katibLog(now, "", "1")},
+		"a name that is empty":           {trial: pushTrial, log: katibLog(now, "", "1")},
 		"a value that is not valid text": {trial: pushTrial, log: katibLog(now, "loss", "?"), want: []string{"loss=NaN at -1 written ?"}},
 	}
 	for name, tc := range tests {

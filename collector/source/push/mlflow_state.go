@@ -103,7 +103,7 @@ func (s *mlflowState) newID(kind string) (string, error) {
 func (s *mlflowState) change(e mlflowEvent) {
 	kind, known := s.objects[e.Kind]
 	if !known {
-		return // somebody else wrote it
+		return // another program wrote it
 	}
 	o := kind[e.ID]
 	if o == nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// ErrNobodyListens says that no program listens at the port.
-var ErrNobodyListens = errors.New("no program listens at the port")
+// ErrNoListener says that no program listens at the port.
+var ErrNoListener = errors.New("no program listens at the port")
 
 // OwnListener returns a check for machines on which trials share the network:
 // whether the program that listens at a TCP port has a variable, as
 // "NAME=value", in its environment. It returns nil for such a program, an error
-// that wraps ErrNobodyListens when there is none, and another error that names
+// that wraps ErrNoListener when there is none, and another error that names
 // the program otherwise. A program whose environment may not be read counts as
 // the right one. It looks into proc, where the machine's /proc is mounted, and
 // again only when another socket listens.
@@ -32,7 +32,7 @@ func OwnListener(proc string, port int, variable string) func() error {
 		}
 		if len(sockets) == 0 {
 			known = nil
-			return fmt.Errorf("%w %d, which the program finds in VERNIER_METRICS_PORT", ErrNobodyListens, port)
+			return fmt.Errorf("%w %d, which the program finds in VERNIER_METRICS_PORT", ErrNoListener, port)
 		}
 		if slices.Equal(sockets, known) {
 			return nil

@@ -43,8 +43,8 @@ func TestOwnListener(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := OwnListener("/proc", port, string(variable))(); !errors.Is(err, ErrNobodyListens) {
-		t.Errorf("error %v, want that nobody listens", err)
+	if err := OwnListener("/proc", port, string(variable))(); !errors.Is(err, ErrNoListener) {
+		t.Errorf("error %v, want that there is no listener", err)
 	}
 	if err := OwnListener(t.TempDir(), port, "A=b")(); err != nil {
 		t.Errorf("without /proc: %v", err)

@@ -179,7 +179,7 @@ func (r *run) scrape(ctx context.Context, last bool) bool {
 	if r.cfg.Mine != nil {
 		if err := r.cfg.Mine(); err != nil {
 			r.refusal = err
-			return errors.Is(err, ErrNobodyListens) || r.said.Tell(err)
+			return errors.Is(err, ErrNoListener) || r.said.Tell(err)
 		}
 	}
 	at := r.cfg.Clock.Now()

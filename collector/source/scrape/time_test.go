@@ -48,11 +48,11 @@ func TestScrapeWaitsForItsEndpoint(t *testing.T) {
 	}
 }
 
-func TestScrapeOfNobodySaysSo(t *testing.T) {
+func TestScrapeOfNoProgramSaysSo(t *testing.T) {
 	// No test is given port 1, as it may be one that was free a moment ago.
 	_, errs := scraped(t, Config{URL: "http://127.0.0.1:1", Metrics: []string{"loss"}, Drain: sourcetest.Closed(), Clock: sourcetest.Quick()})
 	if len(errs) != 1 || !strings.Contains(errs[0], "never answered") || !strings.Contains(errs[0], "connection refused") {
-		t.Errorf("errors %q, want one that says that nobody answered", errs)
+		t.Errorf("errors %q, want one that says that nothing answered", errs)
 	}
 }
 
@@ -91,10 +91,10 @@ func TestScrapeTakesASmallPartOfTheTime(t *testing.T) {
 	}
 }
 
-// TestScrapeLooksAgainSoonWhileNobodyAnswers holds that only the endpoint's own
+// TestScrapeLooksAgainSoonWithoutAnAnswer holds that only the endpoint's own
 // time makes a pause longer: what the collector does meanwhile, on a busy
 // machine, must not cost a short program its measurement.
-func TestScrapeLooksAgainSoonWhileNobodyAnswers(t *testing.T) {
+func TestScrapeLooksAgainSoonWithoutAnAnswer(t *testing.T) {
 	now, pauses, drain := time.Unix(0, 0), []time.Duration{}, make(chan struct{})
 	clock := source.Clock{
 		Now: func() time.Time { return now },
@@ -105,7 +105,7 @@ func TestScrapeLooksAgainSoonWhileNobodyAnswers(t *testing.T) {
 			return sourcetest.Quick().After(0)
 		},
 	}
-	slow := func() error { now = now.Add(time.Second); return ErrNobodyListens }
+	slow := func() error { now = now.Add(time.Second); return ErrNoListener }
 	scraped(t, Config{URL: "http://127.0.0.1:1", Metrics: []string{"loss"}, Mine: slow, Drain: drain, Clock: clock})
 	want := []time.Duration{interval, interval, interval}
 	if diff := cmp.Diff(want, pauses); diff != "" {

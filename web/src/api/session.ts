@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { basePath, go, path } from "../router";
 
-/** Why somebody has to sign in; null while they are. */
+/** Why the user has to sign in; null while signed in. */
 export const locked = signal<string | null>(null);
 
 /** How people sign in, as the server says. */

@@ -594,7 +594,7 @@ type Alert struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// TrialDiverged, ExperimentStalled, GoalReached, ExperimentEnded, ExperimentFailed.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Somebody should look at it.
+	// A person should look at it.
 	Warning bool `protobuf:"varint,3,opt,name=warning,proto3" json:"warning,omitempty"`
 	// namespaces/NAMESPACE/experiments/NAME
 	Experiment string `protobuf:"bytes,4,opt,name=experiment,proto3" json:"experiment,omitempty"`

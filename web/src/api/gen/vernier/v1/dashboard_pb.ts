@@ -254,7 +254,7 @@ export type Alert = Message<"vernier.v1.Alert"> & {
   reason: string;
 
   /**
-   * Somebody should look at it.
+   * A person should look at it.
    *
    * @generated from field: bool warning = 3;
    */
