@@ -116,6 +116,11 @@ func TestAJobThatCannotBeMadeIsGivenUp(t *testing.T) {
 			t.MarkCreated(messageCreated, metav1.NewTime(noon.Add(-ago)))
 		}
 	}
+	joblessSince := func(ago time.Duration, why string) func(*v1beta1.Trial) {
+		return func(t *v1beta1.Trial) {
+			t.Condition(v1beta1.TrialRunning).Message = messageRunning + ". " + noJob + noon.Add(-ago).Format(time.RFC3339) + ", because " + why
+		}
+	}
 	limits := Limits{Repair: 15 * time.Minute}
 	tests := map[string]struct {
 		trial   *v1beta1.Trial
@@ -128,12 +133,20 @@ func TestAJobThatCannotBeMadeIsGivenUp(t *testing.T) {
 		"without a limit":             {aTrial(waitsSince(16 * time.Hour)), "no kind X", Limits{}, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
 		"a quota on jobs":             {aTrial(waitsSince(16 * time.Hour)), "exceeded quota: jobs", limits, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
 		"a job that is made again":    {aTrial(), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
+		"again, not yet":              {aTrial(joblessSince(14*time.Minute, "no kind Y")), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
+		"again, after its time":       {aTrial(joblessSince(16*time.Minute, "no kind Y")), "no kind X", limits, outcome{State: isFailed}},
+		"again, in a quota":           {aTrial(joblessSince(16*time.Hour, "exceeded quota: jobs")), "exceeded quota: jobs", limits, outcome{State: isRunning, After: kindRetry}},
+		"again, out of a quota":       {aTrial(joblessSince(16*time.Hour, "exceeded quota: jobs")), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
 		"as soon as the limit is set": {aTrial(waitsSince(2*time.Minute), waitsAtMost(time.Minute)), "exceeded quota: jobs", limits, outcome{State: isFailed}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, outcomeOf(launched(tc.trial, "", tc.trouble, tc.limits, noon))); diff != "" {
+			d := launched(tc.trial, "", tc.trouble, tc.limits, noon)
+			if diff := cmp.Diff(tc.want, outcomeOf(d)); diff != "" {
 				t.Errorf("launched (-want +got):\n%s", diff)
+			}
+			if message := last(d.status).Message; !strings.Contains(message, tc.trouble) {
+				t.Errorf("the trial says %q, and not why it has no job: %s", message, tc.trouble)
 			}
 		})
 	}

@@ -98,9 +98,12 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, limits Limits, now ti
 	case trouble == "":
 		return started(t, now)
 	}
+	if t.IsRunning() {
+		return unmade(t, trouble, limits, now)
+	}
 	t.MarkCreated(messageCreated, at)
 	held := trainer.Wait{Why: trouble, For: remedyOf(trouble, trainer.Repair), Since: t.Condition(v1beta1.TrialCreated).LastTransitionTime.Time}
-	if left, limited := limits.left(t, held, now); limited && left <= 0 && !t.IsRunning() {
+	if left, limited := limits.left(t, held, now); limited && left <= 0 {
 		t.MarkFailed("Trial has failed. It waited too long: its job cannot be created: "+trouble, at)
 		return finish(t, seen{trial: t}, now)
 	}
@@ -117,6 +120,21 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, limits Limits, now ti
 		return decision{status: &t.Status, after: launchRetry(trouble)}
 	}
 	return decision{after: launchRetry(trouble)}
+}
+
+// unmade decides about a trial that ran, and whose job cannot be made again for now.
+func unmade(t *v1beta1.Trial, trouble string, limits Limits, now time.Time) decision {
+	c, d := t.Condition(v1beta1.TrialRunning), decision{after: launchRetry(trouble)}
+	held := sinceSaid(noJob, trouble, trainer.Repair, c.Message, now)
+	if left, limited := limits.left(t, held, now); limited && left <= 0 {
+		t.MarkFailed(messageFailed+". It waited too long. "+held.Why, metav1.NewTime(now))
+		return finish(t, seen{trial: t}, now)
+	}
+	if !strings.Contains(c.Message, noJob) || now.Sub(c.LastUpdateTime.Time) >= kindRetry { // as above
+		c.Message, c.LastUpdateTime = messageRunning+". "+held.Why, metav1.NewTime(now)
+		d.status = &t.Status
+	}
+	return d
 }
 
 // launchRetry is when to try again. Room may come at any time.

@@ -63,21 +63,18 @@ func noted(d data) string {
 	return ". " + v1beta1.CollectorSays + strings.Join(d.notes, "; ")
 }
 
-// noPods begins what is said of a job without pods.
-const noPods = "Its job has no pods since "
+// noPods begins what is said of a job without pods, and noJob of a trial whose job is
+// gone and cannot be made again.
+const (
+	noPods = "Its job has no pods since "
+	noJob  = "It has no job since "
+)
 
 // waiting says why a job does not train yet. said is what was said before.
 func waiting(s seen, said string, now time.Time) trainer.Wait {
 	if s.podless != "" {
 		// Its own controller may have a queue, and tell of that as it likes or not at all.
-		since, remedy := now.UTC(), remedyOf(s.podless, trainer.Room)
-		if _, earlier, found := strings.Cut(said, noPods); found {
-			text, why, _ := strings.Cut(earlier, ", because ")
-			if t, err := time.Parse(time.RFC3339, text); err == nil && remedyOf(why, trainer.Room) == remedy {
-				since = t
-			}
-		}
-		return trainer.Wait{Why: noPods + since.Format(time.RFC3339) + ", because " + s.podless, For: remedy, Since: since}
+		return sinceSaid(noPods, s.podless, trainer.Room, said, now)
 	}
 	if s.job.state.Phase == trainer.Pending {
 		w := trainer.Wait{Why: v1beta1.QueuedSays, For: trainer.Room, Since: s.job.state.Since}
@@ -98,6 +95,19 @@ func waiting(s seen, said string, now time.Time) trainer.Wait {
 		return w
 	}
 	return trainer.Failing(s.pods, s.trial.Spec.PrimaryContainerName, now)
+}
+
+// sinceSaid is a wait of which nothing but what was said before tells since when. other
+// is its remedy where why does not tell.
+func sinceSaid(what, why string, other trainer.Remedy, said string, now time.Time) trainer.Wait {
+	since, remedy := now.UTC(), remedyOf(why, other)
+	if _, earlier, found := strings.Cut(said, what); found {
+		text, before, _ := strings.Cut(earlier, ", because ")
+		if t, err := time.Parse(time.RFC3339, text); err == nil && remedyOf(before, other) == remedy {
+			since = t
+		}
+	}
+	return trainer.Wait{Why: what + since.Format(time.RFC3339) + ", because " + why, For: remedy, Since: since}
 }
 
 // refuses is how the API server and admission say that they refuse an object.
