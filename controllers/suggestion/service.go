@@ -50,7 +50,10 @@ func (c *Controller) serveOutside(ctx context.Context, exp *v1beta1.Experiment, 
 	now := c.Now()
 	want := base(have, exp)
 	if have == nil { // the experiment's controller requests trials of it
-		follow(want, exp, 0, metav1.NewTime(now), "")
+		// One that was deleted by hand goes on after the trials that there are.
+		next := nextNumber(trials)
+		want.Spec.Requests, want.Status.SuggestionCount, want.Status.Suggestions = int32(next), int32(next), proposals(trials)
+		follow(want, exp, next, metav1.NewTime(now), "")
 		return c.write(ctx, exp, nil, want)
 	}
 	s := c.serviceOf(have.UID, now)
@@ -193,16 +196,20 @@ func (c *Controller) take(s *service, want *v1beta1.Suggestion, now time.Time) (
 
 // trim leaves the newest proposals, and those whose trials are not made yet.
 func trim(s *v1beta1.Suggestion, trials []*v1beta1.Trial) {
-	next := 0
-	if len(trials) > 0 {
-		n, _ := trials[len(trials)-1].Number()
-		next = n + 1
-	}
 	list := s.Status.Suggestions
-	waiting := max(0, int(s.Status.SuggestionCount)-next)
+	waiting := max(0, int(s.Status.SuggestionCount)-nextNumber(trials))
 	if keep := max(kept, waiting); len(list) > keep {
 		s.Status.Suggestions = list[len(list)-keep:]
 	}
+}
+
+// nextNumber is one above that of the last trial.
+func nextNumber(trials []*v1beta1.Trial) int {
+	if len(trials) == 0 {
+		return 0
+	}
+	n, _ := trials[len(trials)-1].Number()
+	return n + 1
 }
 
 // askLater asks the service in the background, and then for a reconcile.

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -280,6 +281,38 @@ func TestAServiceThatNeverAnswers(t *testing.T) {
 	close(released)
 	if s, _ := w.answered(t, "slow"); s.Status.SuggestionCount != 1 {
 		t.Errorf("%d proposals once the service answers, want 1", s.Status.SuggestionCount)
+	}
+}
+
+// A Suggestion that is deleted by hand, to start its service anew, is made again.
+func TestAServiceProposesTheTrialsAfterThoseThatThereAre(t *testing.T) {
+	a := &algorithm{suggest: proposes}
+	e := theirs("e")
+	w := newServiceWorld(t, map[string]*algorithm{"e": a}, e)
+	var trials []*v1beta1.Trial
+	for i := range 2 {
+		trials = append(trials, &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: v1beta1.TrialName("e", i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{v1beta1.LabelTrialNumber: fmt.Sprint(i)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))},
+		}})
+	}
+	x := index.New()
+	for _, tr := range trials {
+		x.Put(nil, tr)
+	}
+	w.Trials = x
+	w.request(t, "e", 3)
+	w.reconcile(t, "e")
+	s, _ := w.answered(t, "e")
+	var got []string
+	for _, p := range s.Status.Suggestions {
+		got = append(got, p.Name)
+	}
+	if diff := cmp.Diff([]string{"e-0000", "e-0001", "e-0002"}, got); diff != "" || s.Status.SuggestionCount != 3 {
+		t.Errorf("%d proposals, the conditions %+v (-want +got):\n%s", s.Status.SuggestionCount, s.Status.Conditions, diff)
+	}
+	if q := a.questions[0]; q.CurrentRequestNumber != 1 || q.TotalRequestNumber != 3 {
+		t.Errorf("the service is asked for %d of %d trials, want 1 of 3", q.CurrentRequestNumber, q.TotalRequestNumber)
 	}
 }
 
