@@ -214,7 +214,7 @@ type Wait struct {
 // Remedy is what ends a wait.
 type Remedy int
 
-// The remedies.
+// The remedies, the one that comes least by itself last.
 const (
 	// Retries: the program crashes and is started again, as often as its job allows.
 	Retries Remedy = iota
@@ -225,33 +225,40 @@ const (
 )
 
 // Waiting says what the pods of a trial wait for: a node, an image, a ConfigMap, the
-// return of its node. A pod that is just starting is not held up.
-func Waiting(pods []corev1.Pod) Wait {
+// return of its node. A pod that is just starting is not held up. Of several pods, one
+// that waits for what does not come by itself goes first.
+func Waiting(pods []corev1.Pod) (most Wait) {
 	for i := range pods {
-		pod := &pods[i]
-		if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
-			continue
+		if w := waitOf(&pods[i]); most.Why == "" || w.Why != "" && w.For > most.For {
+			most = w
 		}
-		if since, lost := nodeIsLost(pod); lost {
-			return Wait{fmt.Sprintf("the node %s of pod %s does not answer: another pod replaces it when the node is back, or was deleted (kubectl delete node %s)", pod.Spec.NodeName, pod.Name, pod.Spec.NodeName), Room, since}
+	}
+	return most
+}
+
+func waitOf(pod *corev1.Pod) Wait {
+	if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
+		return Wait{}
+	}
+	if since, lost := nodeIsLost(pod); lost {
+		return Wait{fmt.Sprintf("the node %s of pod %s does not answer: another pod replaces it when the node is back, or was deleted (kubectl delete node %s)", pod.Spec.NodeName, pod.Name, pod.Spec.NodeName), Room, since}
+	}
+	for _, c := range pod.Status.Conditions {
+		if disrupted(c) {
+			return Wait{fmt.Sprintf("pod %s is being taken from its node%s: the job replaces it when it has ended, if its policy allows that", pod.Name, quote(c.Message)), Retries, c.LastTransitionTime.Time}
 		}
-		for _, c := range pod.Status.Conditions {
-			if disrupted(c) {
-				return Wait{fmt.Sprintf("pod %s is being taken from its node%s: the job replaces it when it has ended, if its policy allows that", pod.Name, quote(c.Message)), Retries, c.LastTransitionTime.Time}
-			}
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				advice, remedy := unschedulableAdvice(pod, c.Message)
-				return Wait{fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), advice), remedy, c.LastTransitionTime.Time}
-			}
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			advice, remedy := unschedulableAdvice(pod, c.Message)
+			return Wait{fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), advice), remedy, c.LastTransitionTime.Time}
 		}
-		if at := sidecarGone(pod); at != nil {
-			return Wait{fmt.Sprintf("pod %s was ended by its node while it started, and Kubernetes does not start it again: delete it, and its job makes another (kubectl delete pod -n %s %s)", pod.Name, pod.Namespace, pod.Name), Repair, at.Time}
-		}
-		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if w := backOff(pod, s); w != nil {
-				if text := waitingCause(pod, s, w); text != "" {
-					return Wait{text, remedyOf(w), startOf(pod)}
-				}
+	}
+	if at := sidecarGone(pod); at != nil {
+		return Wait{fmt.Sprintf("pod %s was ended by its node while it started, and Kubernetes does not start it again: delete it, and its job makes another (kubectl delete pod -n %s %s)", pod.Name, pod.Namespace, pod.Name), Repair, at.Time}
+	}
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := backOff(pod, s); w != nil {
+			if text := waitingCause(pod, s, w); text != "" {
+				return Wait{text, remedyOf(w), startOf(pod)}
 			}
 		}
 	}

@@ -257,6 +257,18 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// What is said of the pods of a distributed job, and so how long they are waited for,
+// does not depend on which of them comes first.
+func TestOfSeveralPodsOneThatNeedsARepairIsNamed(t *testing.T) {
+	image, full, fine := waiting("ErrImagePull", ""), waiting("", ""), waiting("ContainerCreating", "")
+	full.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable"}}
+	for name, pods := range map[string][]corev1.Pod{"last": {fine, full, image}, "first": {image, full, fine}} {
+		if got := trainer.Waiting(pods); got.For != trainer.Repair {
+			t.Errorf("the image %s: %d, %s", name, got.For, got.Why)
+		}
+	}
+}
+
 // A pod that waits for its image does so since it has a node, one without a node since
 // the scheduler said so.
 func TestWaitsSince(t *testing.T) {

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -200,9 +201,14 @@ func (c *Controller) pods(ctx context.Context, t *v1beta1.Trial) ([]corev1.Pod, 
 }
 
 // ofTrial leaves out the pods of a deleted trial with the same name, which may
-// still be ending.
+// still be ending. Those that stay have an order, which a cache's index has not: what is
+// said of a trial must not change with each look.
 func ofTrial(t *v1beta1.Trial, pods []corev1.Pod) []corev1.Pod {
-	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.CreationTimestamp.Before(&t.CreationTimestamp) })
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.CreationTimestamp.Before(&t.CreationTimestamp) })
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return pods
 }
 
 type reading struct {
