@@ -258,7 +258,7 @@ func waitOf(pod *corev1.Pod) Wait {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := backOff(pod, s); w != nil {
 			if text := waitingCause(pod, s, w); text != "" {
-				return Wait{text, remedyOf(w), startOf(pod)}
+				return Wait{text, remedyOf(w), dueSince(pod, s)}
 			}
 		}
 	}
@@ -287,6 +287,21 @@ func startOf(pod *corev1.Pod) time.Time {
 		return s.Time
 	}
 	return pod.CreationTimestamp.Time
+}
+
+// dueSince is since when a container that waits could have run: its pod has its node, the
+// init containers have ended, and so has what it ran before.
+func dueSince(pod *corev1.Pod, s corev1.ContainerStatus) time.Time {
+	since, before := startOf(pod), []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated}
+	for _, i := range pod.Status.InitContainerStatuses {
+		before = append(before, i.State.Terminated)
+	}
+	for _, t := range before {
+		if t != nil && t.FinishedAt.After(since) {
+			since = t.FinishedAt.Time
+		}
+	}
+	return since
 }
 
 // nodeIsLost reports that Kubernetes has marked a pod for its node, which does not

@@ -269,8 +269,9 @@ func TestOfSeveralPodsOneThatNeedsARepairIsNamed(t *testing.T) {
 	}
 }
 
-// A pod that waits for its image does so since it has a node, one without a node since
-// the scheduler said so.
+// A pod that waits for its image does so since it has a node, its init containers have
+// ended and its program too, if it is started again; one without a node since the
+// scheduler said so.
 func TestWaitsSince(t *testing.T) {
 	made := metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	later := metav1.NewTime(made.Add(time.Hour))
@@ -280,10 +281,17 @@ func TestWaitsSince(t *testing.T) {
 	started.Status.StartTime = &later
 	unschedulable := image
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: later}}
+	last := metav1.NewTime(later.Add(time.Hour))
+	again, prepared := *started.DeepCopy(), *started.DeepCopy()
+	again.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 1, FinishedAt: last}
+	prepared.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "download", State: corev1.ContainerState{Terminated: &terminated{FinishedAt: last}}}}
 	for name, tc := range map[string]struct {
 		pod  corev1.Pod
 		want metav1.Time
-	}{"made": {image, made}, "on a node": {started, later}, "without a node": {unschedulable, later}} {
+	}{
+		"made": {image, made}, "on a node": {started, later}, "without a node": {unschedulable, later},
+		"after it has run": {again, last}, "after an init container": {prepared, last},
+	} {
 		if got := trainer.Waiting([]corev1.Pod{tc.pod}); !got.Since.Equal(tc.want.Time) {
 			t.Errorf("%s: since %s, want %s", name, got.Since, tc.want)
 		}
