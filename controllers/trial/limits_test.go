@@ -110,17 +110,22 @@ func TestLimitsOfTime(t *testing.T) {
 }
 
 func TestAJobThatCannotBeMadeIsGivenUp(t *testing.T) {
-	waitsSince := func(ago time.Duration) func(*v1beta1.Trial) {
+	said := func(what string, ago time.Duration, why string) string {
+		return what + noon.Add(-ago).Format(time.RFC3339) + ", because " + why
+	}
+	waitsFor := func(ago time.Duration, why string) func(*v1beta1.Trial) {
 		return func(t *v1beta1.Trial) {
 			unseen(t)
-			t.MarkCreated(messageCreated, metav1.NewTime(noon.Add(-ago)))
+			t.MarkCreated(messageWaits+said(notMade, ago, why), metav1.NewTime(noon.Add(-24*time.Hour)))
 		}
 	}
+	waitsSince := func(ago time.Duration) func(*v1beta1.Trial) { return waitsFor(ago, "no kind Y") }
 	joblessSince := func(ago time.Duration, why string) func(*v1beta1.Trial) {
 		return func(t *v1beta1.Trial) {
-			t.Condition(v1beta1.TrialRunning).Message = messageRunning + ". " + noJob + noon.Add(-ago).Format(time.RFC3339) + ", because " + why
+			t.Condition(v1beta1.TrialRunning).Message = messageRunning + ". " + said(noJob, ago, why)
 		}
 	}
+	const quota = "exceeded quota: jobs"
 	limits := Limits{Repair: 15 * time.Minute}
 	tests := map[string]struct {
 		trial   *v1beta1.Trial
@@ -131,13 +136,16 @@ func TestAJobThatCannotBeMadeIsGivenUp(t *testing.T) {
 		"not yet":                     {aTrial(waitsSince(14 * time.Minute)), "no kind X", limits, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
 		"after its time":              {aTrial(waitsSince(16 * time.Minute)), "no kind X", limits, outcome{State: isFailed}},
 		"without a limit":             {aTrial(waitsSince(16 * time.Hour)), "no kind X", Limits{}, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
-		"a quota on jobs":             {aTrial(waitsSince(16 * time.Hour)), "exceeded quota: jobs", limits, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
+		"a quota on jobs":             {aTrial(waitsFor(16*time.Hour, quota)), quota+", used: 9", limits, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
+		"an error after a full quota": {aTrial(waitsFor(16*time.Hour, quota)), "etcdserver: leader changed", limits, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
 		"a job that is made again":    {aTrial(), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
+		"no room for long":            {aTrial(unseen, func(t *v1beta1.Trial) { t.MarkCreated(messageCreated, metav1.NewTime(noon.Add(-time.Hour))) }), noRoom + "x", limits, outcome{State: v1beta1.TrialCreated, After: roomRetry}},
+		"no room for too long":        {aTrial(unseen, func(t *v1beta1.Trial) { t.MarkCreated(messageCreated, metav1.NewTime(noon.Add(-time.Hour))) }, waitsAtMost(time.Minute)), noRoom + "x", limits, outcome{State: isFailed}},
 		"again, not yet":              {aTrial(joblessSince(14*time.Minute, "no kind Y")), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
 		"again, after its time":       {aTrial(joblessSince(16*time.Minute, "no kind Y")), "no kind X", limits, outcome{State: isFailed}},
-		"again, in a quota":           {aTrial(joblessSince(16*time.Hour, "exceeded quota: jobs")), "exceeded quota: jobs", limits, outcome{State: isRunning, After: kindRetry}},
-		"again, out of a quota":       {aTrial(joblessSince(16*time.Hour, "exceeded quota: jobs")), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
-		"as soon as the limit is set": {aTrial(waitsSince(2*time.Minute), waitsAtMost(time.Minute)), "exceeded quota: jobs", limits, outcome{State: isFailed}},
+		"again, in a quota":           {aTrial(joblessSince(16*time.Hour, quota)), quota+", used: 9", limits, outcome{State: isRunning, After: kindRetry}},
+		"again, out of a quota":       {aTrial(joblessSince(16*time.Hour, quota)), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
+		"as soon as the limit is set": {aTrial(waitsFor(2*time.Minute, quota), waitsAtMost(time.Minute)), quota, limits, outcome{State: isFailed}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

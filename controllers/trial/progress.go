@@ -98,43 +98,28 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, limits Limits, now ti
 	case trouble == "":
 		return started(t, now)
 	}
-	if t.IsRunning() {
-		return unmade(t, trouble, limits, now)
-	}
 	t.MarkCreated(messageCreated, at)
-	held := trainer.Wait{Why: trouble, For: remedyOf(trouble, trainer.Repair), Since: t.Condition(v1beta1.TrialCreated).LastTransitionTime.Time}
-	if left, limited := limits.left(t, held, now); limited && left <= 0 {
-		t.MarkFailed("Trial has failed. It waited too long: its job cannot be created: "+trouble, at)
-		return finish(t, seen{trial: t}, now)
+	c, says, what := t.Condition(v1beta1.TrialCreated), messageWaits, notMade
+	if t.IsRunning() { // the job that is gone is to be made again
+		c, says, what = t.Condition(v1beta1.TrialRunning), messageRunning+". ", noJob
 	}
-	message := messageWaits + "its job cannot be created for now: " + trouble
-	if strings.HasPrefix(trouble, noRoom) {
-		message = messageWaits + trouble
+	held := sinceSaid(what, trouble, trainer.Repair, c.Message, now)
+	if strings.HasPrefix(trouble, noRoom) && !t.IsRunning() {
+		held.Why, held.Since = trouble, c.LastTransitionTime.Time
+	}
+	if left, limited := limits.left(t, held, now); limited && left <= 0 {
+		t.MarkFailed(messageFailed+". It waited too long. "+held.Why, at)
+		return finish(t, seen{trial: t}, now)
 	}
 	// Words may change with each try (a port, a count). Every write wakes the
 	// trial, which then tries again, so they are not written each time.
-	c := t.Condition(v1beta1.TrialCreated)
-	due := c.Message == messageCreated || now.Sub(c.LastUpdateTime.Time) >= kindRetry
+	message := says + held.Why
+	due := c.Message == messageCreated || c.Message == messageRunning || now.Sub(c.LastUpdateTime.Time) >= kindRetry
 	if due && c.Message != message {
 		c.Message, c.LastUpdateTime = message, at
 		return decision{status: &t.Status, after: launchRetry(trouble)}
 	}
 	return decision{after: launchRetry(trouble)}
-}
-
-// unmade decides about a trial that ran, and whose job cannot be made again for now.
-func unmade(t *v1beta1.Trial, trouble string, limits Limits, now time.Time) decision {
-	c, d := t.Condition(v1beta1.TrialRunning), decision{after: launchRetry(trouble)}
-	held := sinceSaid(noJob, trouble, trainer.Repair, c.Message, now)
-	if left, limited := limits.left(t, held, now); limited && left <= 0 {
-		t.MarkFailed(messageFailed+". It waited too long. "+held.Why, metav1.NewTime(now))
-		return finish(t, seen{trial: t}, now)
-	}
-	if !strings.Contains(c.Message, noJob) || now.Sub(c.LastUpdateTime.Time) >= kindRetry { // as above
-		c.Message, c.LastUpdateTime = messageRunning+". "+held.Why, metav1.NewTime(now)
-		d.status = &t.Status
-	}
-	return d
 }
 
 // launchRetry is when to try again. Room may come at any time.

@@ -63,11 +63,12 @@ func noted(d data) string {
 	return ". " + v1beta1.CollectorSays + strings.Join(d.notes, "; ")
 }
 
-// noPods begins what is said of a job without pods, and noJob of a trial whose job is
-// gone and cannot be made again.
+// What is said, with a time, of a job without pods, of one that cannot be made, and of a
+// trial whose job is gone and cannot be made again.
 const (
-	noPods = "Its job has no pods since "
-	noJob  = "It has no job since "
+	noPods  = "Its job has no pods since "
+	notMade = "Its job cannot be created since "
+	noJob   = "It has no job since "
 )
 
 // waiting says why a job does not train yet. said is what was said before.
