@@ -87,8 +87,11 @@ func waiting(s seen, said string, now time.Time) trainer.Wait {
 		if s.job.state.Reason != "" {
 			w.Why += " (" + s.job.state.Reason + ")"
 		}
-		if w.Since.IsZero() && s.trial.Status.StartTime != nil {
-			w.Since = s.trial.Status.StartTime.Time
+		if w.Since.IsZero() { // as of a RayJob, which may have run for hours
+			w.Since = now
+			if c := s.trial.Condition(v1beta1.TrialRunning); c.Suspension() != "" {
+				w.Since = c.LastUpdateTime.Time
+			}
 		}
 		return w
 	}
