@@ -165,17 +165,24 @@ const keepsPlace = time.Minute
 // so that a full queue gets no more work than the experiment could do twice over.
 func inQueue(exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) (away int, later time.Duration) {
 	for _, t := range trials {
-		c := t.LastCondition()
-		if c == nil || c.Suspension() == "" {
+		if suspension(t) == "" {
 			continue
 		}
-		if left := c.LastUpdateTime.Add(keepsPlace).Sub(now); left > 0 {
+		if left := t.LastCondition().LastUpdateTime.Add(keepsPlace).Sub(now); left > 0 {
 			later = soonest(later, left)
 		} else {
 			away++
 		}
 	}
 	return min(away, atOnce(exp)), later
+}
+
+// suspension is what a trial says of a queue that its job is in, or "".
+func suspension(t *v1beta1.Trial) string {
+	if c := t.LastCondition(); c != nil {
+		return c.Suspension()
+	}
+	return ""
 }
 
 // resumable says whether an experiment that has ended goes on: it ended because of

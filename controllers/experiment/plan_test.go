@@ -292,6 +292,14 @@ func TestTrialsInAQueueLeaveTheirPlaces(t *testing.T) {
 	}
 }
 
+// They enter and leave it while they run, and nothing else looks at the clock then.
+func TestAQueueIsNews(t *testing.T) {
+	runs, waits, again := aTrial(0, running), queued(0, v1beta1.QueuedSays, noon), queued(0, v1beta1.PreemptedSays, noon)
+	if !stateChanged(runs, waits) || !stateChanged(waits, runs) || !stateChanged(waits, again) || stateChanged(waits, waits.DeepCopy()) {
+		t.Error("it does not wake the experiment, or always")
+	}
+}
+
 func TestStatusIsBounded(t *testing.T) {
 	trials := trialsIn(times(1200, succeeded)...)
 	s := planned(anExperiment(func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }), trials, findings{}, noon).status
