@@ -177,7 +177,7 @@ func checkHead(obj map[string]any) error {
 	} else if _, ok := m.(map[string]any); !ok {
 		errs = append(errs, fault([]string{"metadata"}, "must be a map with labels or annotations, or be left out"))
 	}
-	for _, key := range []string{"name", "namespace"} {
+	for _, key := range []string{"name", "namespace", "resourceVersion"} {
 		if v := at(obj, "metadata", key); v != nil && v != "" {
 			errs = append(errs, fault([]string{"metadata", key}, "must not be set: every trial gets its own; remove it"))
 		}

@@ -209,12 +209,13 @@ func TestRenderFaults(t *testing.T) {
 			},
 		},
 		"name, namespace, kind and API version": {
-			template: `{"metadata":{"name":"x","namespace":"y"}}`,
+			template: `{"metadata":{"name":"x","namespace":"y","resourceVersion":"12"}}`,
 			want: []string{
 				"apiVersion: is missing: a template is a complete object, say which apiVersion it has",
 				"kind: is missing: a template is a complete object, say which kind it has",
 				"metadata.name: must not be set: every trial gets its own; remove it",
 				"metadata.namespace: must not be set: every trial gets its own; remove it",
+				"metadata.resourceVersion: must not be set: every trial gets its own; remove it",
 			},
 		},
 		"nothing":                {template: " \n", want: []string{"the template is empty: give a complete object, for example a batch/v1 Job"}},
