@@ -110,20 +110,26 @@ func deploymentOf(s *v1beta1.Suggestion, a katib.Algorithm, probes bool) (client
 	return u, nil
 }
 
-// defaultResources fills in what a ResourceQuota may demand.
+// defaultResources fills in what a ResourceQuota may demand. A default gives way to what
+// is given: no request is above its limit.
 func defaultResources(r *corev1.ResourceRequirements) {
-	fill := func(list *corev1.ResourceList, name corev1.ResourceName, value string) {
+	fill := func(list *corev1.ResourceList, name corev1.ResourceName, value string, other corev1.ResourceList, wrong int) {
 		if *list == nil {
 			*list = corev1.ResourceList{}
 		}
-		if _, given := (*list)[name]; !given {
-			(*list)[name] = resource.MustParse(value)
+		if _, given := (*list)[name]; given {
+			return
 		}
+		q := resource.MustParse(value)
+		if bound, given := other[name]; given && q.Cmp(bound) == wrong {
+			q = bound
+		}
+		(*list)[name] = q
 	}
-	fill(&r.Limits, corev1.ResourceCPU, "1")
-	fill(&r.Limits, corev1.ResourceMemory, "1Gi") // Katib's 100Mi end many a search
-	fill(&r.Requests, corev1.ResourceCPU, "50m")
-	fill(&r.Requests, corev1.ResourceMemory, "64Mi")
+	fill(&r.Limits, corev1.ResourceCPU, "1", r.Requests, -1)
+	fill(&r.Limits, corev1.ResourceMemory, "1Gi", r.Requests, -1) // Katib's 100Mi end many a search
+	fill(&r.Requests, corev1.ResourceCPU, "50m", r.Limits, 1)
+	fill(&r.Requests, corev1.ResourceMemory, "64Mi", r.Limits, 1)
 }
 
 // deploy makes the service of an algorithm. What is there already stays.

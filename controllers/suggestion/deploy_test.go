@@ -1,15 +1,20 @@
 package suggestion
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	pb "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -53,6 +58,40 @@ func TestObjectsOfOtherOwnersAreLeftAlone(t *testing.T) {
 				t.Errorf("the %s after the end: %v", kind, err)
 			}
 		})
+	}
+}
+
+// What the API server refuses because of katib-config is said, and not only tried again.
+func TestAServiceThatCannotBeDeployedSaysWhy(t *testing.T) {
+	w := newServiceWorld(t, nil, theirs("e"))
+	w.request(t, "e", 1)
+	w.Options.Client = interceptor.NewClient(w.Options.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if o.GetObjectKind().GroupVersionKind() == deploymentKind {
+				return apierrors.NewInvalid(deploymentKind.GroupKind(), o.GetName(), field.ErrorList{field.Required(field.NewPath("image"), "")})
+			}
+			return c.Create(ctx, o, opts...)
+		},
+	})
+	s, _ := w.reconcile(t, "e")
+	if c := s.Condition(v1beta1.SuggestionDeploymentReady); c == nil || !strings.Contains(c.Message, "image: Required") || !strings.Contains(c.Message, "katib-config") {
+		t.Errorf("the condition %+v", c)
+	}
+}
+
+func TestDefaultsGiveWayToWhatIsGiven(t *testing.T) {
+	quantities := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	tests := map[string]struct{ given, want corev1.ResourceRequirements }{
+		"nothing":  {want: corev1.ResourceRequirements{Requests: quantities("50m", "64Mi"), Limits: quantities("1", "1Gi")}},
+		"requests": {corev1.ResourceRequirements{Requests: quantities("2", "4Gi")}, corev1.ResourceRequirements{Requests: quantities("2", "4Gi"), Limits: quantities("2", "4Gi")}},
+		"limits":   {corev1.ResourceRequirements{Limits: quantities("10m", "32Mi")}, corev1.ResourceRequirements{Requests: quantities("10m", "32Mi"), Limits: quantities("10m", "32Mi")}},
+	}
+	for name, tc := range tests {
+		if defaultResources(&tc.given); !equality.Semantic.DeepEqual(tc.want, tc.given) {
+			t.Errorf("%s: %+v, want %+v", name, tc.given, tc.want)
+		}
 	}
 }
 

@@ -120,10 +120,14 @@ func (c *Controller) serviceOf(uid types.UID, now time.Time) *service {
 }
 
 // undeployed has the Suggestion say why its service cannot be made, where someone must
-// act first: names are taken, or the manager lacks a right.
+// act first: names are taken, the manager lacks a right, or the ConfigMap names no pod that
+// can be.
 func (c *Controller) undeployed(ctx context.Context, exp *v1beta1.Experiment, have, want *v1beta1.Suggestion, why error) (reconcile.Result, error) {
 	var taken *takenError
-	if !errors.As(why, &taken) && !apierrors.IsForbidden(why) {
+	switch {
+	case apierrors.IsInvalid(why), apierrors.IsBadRequest(why):
+		why = fmt.Errorf("%w: correct the entry of the algorithm in the ConfigMap katib-config of the namespace kubeflow", why)
+	case !errors.As(why, &taken) && !apierrors.IsForbidden(why):
 		return reconcile.Result{}, why
 	}
 	return c.unready(ctx, exp, have, want, why.Error())
