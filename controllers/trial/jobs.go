@@ -37,6 +37,9 @@ const aggregationLabel = "vernier.ml/aggregate-to-manager"
 // grace is the termination grace period of pods that set none.
 const grace = 30 * time.Second
 
+// unseenJob begins why it is not known whether a trial has a job.
+const unseenJob = "its job cannot be seen: "
+
 // errNoJob says that a trial's runSpec is no job.
 var errNoJob = errors.New("spec.runSpec is not an object with apiVersion and kind")
 
@@ -191,7 +194,7 @@ func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, troub
 		case meta.IsNoMatchError(err):
 			return "", fmt.Sprintf("this cluster has no kind %s (%s): install what provides it", gvk.Kind, gvk.GroupVersion())
 		case apierrors.IsForbidden(err):
-			return "", fmt.Sprintf("%v: make a ClusterRole with the label %s=true that lets the manager get, list, watch, create and delete it", err, aggregationLabel)
+			return "", fmt.Sprintf(unseenJob+"%v: make a ClusterRole with the label %s=true that lets the manager get, list, watch, create and delete it", err, aggregationLabel)
 		}
 		return "", err.Error()
 	}

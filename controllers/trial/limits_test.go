@@ -145,6 +145,7 @@ func TestAJobThatCannotBeMadeIsGivenUp(t *testing.T) {
 		"no room for too long":        {aTrial(unseen, func(t *v1beta1.Trial) { t.MarkCreated(messageCreated, metav1.NewTime(noon.Add(-time.Hour))) }, waitsAtMost(time.Minute)), noRoom + "x", limits, outcome{State: isFailed}},
 		"again, not yet":              {aTrial(joblessSince(14*time.Minute, "no kind Y")), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
 		"again, after its time":       {aTrial(joblessSince(16*time.Minute, "no kind Y")), "no kind X", limits, outcome{State: isFailed}},
+		"a job that may still run":    {aTrial(joblessSince(16*time.Hour, "no kind Y")), unseenJob + "forbidden", limits, outcome{State: isRunning, After: kindRetry}},
 		"again, in a quota":           {aTrial(joblessSince(16*time.Hour, quota)), quota + ", used: 9", limits, outcome{State: isRunning, After: kindRetry}},
 		"again, out of a quota":       {aTrial(joblessSince(16*time.Hour, quota)), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
 		"as soon as the limit is set": {aTrial(waitsFor(2*time.Minute, quota), waitsAtMost(time.Minute)), quota, limits, outcome{State: isFailed}},

@@ -104,8 +104,11 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, limits Limits, now ti
 		c, says, what = t.Condition(v1beta1.TrialRunning), messageRunning+". ", noJob
 	}
 	held := sinceSaid(what, trouble, trainer.Repair, c.Message, now)
-	if strings.HasPrefix(trouble, noRoom) && !t.IsRunning() {
+	switch {
+	case strings.HasPrefix(trouble, noRoom) && !t.IsRunning():
 		held.Why, held.Since = trouble, c.LastTransitionTime.Time
+	case strings.HasPrefix(trouble, unseenJob) && t.IsRunning():
+		held = trainer.Wait{Why: trouble} // it may run
 	}
 	if left, limited := limits.left(t, held, now); limited && left <= 0 {
 		t.MarkFailed(messageFailed+". It waited too long. "+held.Why, at)
