@@ -203,6 +203,16 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// A machine whose clock was an hour ahead looks at its trials before that hour is over.
+func TestALiveViewIsDueAfterTheClockWasSetBack(t *testing.T) {
+	for ago, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Minute: liveEvery - time.Minute, -time.Hour: 0} {
+		tr := aTrial(func(tr *v1beta1.Trial) { tr.Status.LastReconcileTime = &metav1.Time{Time: noon.Add(-ago)} })
+		if got := liveDue(tr, noon); got != want {
+			t.Errorf("written %s ago, it is due in %s, want %s", ago, got, want)
+		}
+	}
+}
+
 func TestLiveView(t *testing.T) {
 	running := jobIn(trainer.Running)
 	observed := stored(points("loss", 3, 2))

@@ -140,5 +140,8 @@ func liveDue(t *v1beta1.Trial, now time.Time) time.Duration {
 	if r := t.Status.LastReconcileTime; r != nil && r.After(last) {
 		last = r.Time
 	}
+	if last.After(now) { // the clock was set back
+		return 0
+	}
 	return liveEvery - now.Sub(last)
 }
