@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -66,28 +67,35 @@ func concernsJob(t *v1beta1.Trial, about corev1.ObjectReference) bool {
 	return about.Name == t.Name || strings.HasPrefix(about.Name, t.Name+"-")
 }
 
-// warnings are the last read ones of one namespace: a quota keeps the pods of many
+// warnings are the last read ones of each namespace: a quota keeps the pods of many
 // trials away at once. The zero value has none.
 type warnings struct {
-	mu        sync.Mutex
-	namespace string
-	at        time.Time
-	events    []corev1.Event
+	mu   sync.Mutex
+	last map[string]lookAtWarnings
+}
+
+type lookAtWarnings struct {
+	at     time.Time
+	events []corev1.Event
 }
 
 func (w *warnings) of(ctx context.Context, c client.Reader, namespace string, now time.Time) ([]corev1.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.namespace == namespace && now.Sub(w.at) < warningsKept {
-		return w.events, nil
+	maps.DeleteFunc(w.last, func(_ string, l lookAtWarnings) bool { return now.Sub(l.at) >= warningsKept })
+	if l, fresh := w.last[namespace]; fresh {
+		return l.events, nil
 	}
 	var list corev1.EventList
 	err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"type": corev1.EventTypeWarning})
 	if err != nil {
 		return nil, fmt.Errorf("list the warnings in namespace %s: %w", namespace, err)
 	}
-	w.namespace, w.at, w.events = namespace, now, list.Items
-	return w.events, nil
+	if w.last == nil {
+		w.last = map[string]lookAtWarnings{}
+	}
+	w.last[namespace] = lookAtWarnings{now, list.Items}
+	return list.Items, nil
 }
 
 func lastSeen(e *corev1.Event) time.Time {

@@ -123,6 +123,14 @@ func TestTrialsWithoutPodsShareOneLookAtTheWarnings(t *testing.T) {
 	if lists != 2 {
 		t.Errorf("the warnings were listed %d times in 11 seconds, want 2", lists)
 	}
+	other := aTrial(func(tr *v1beta1.Trial) { tr.Namespace = "other" })
+	for range 3 {
+		c.podless(t.Context(), other, noon.Add(11*time.Second))
+		c.podless(t.Context(), tr, noon.Add(11*time.Second))
+	}
+	if lists != 3 {
+		t.Errorf("the warnings of two namespaces were listed %d times, want 3", lists)
+	}
 	fail = true
 	if why := c.podless(t.Context(), tr, noon.Add(time.Hour)); why != "" {
 		t.Errorf("when they cannot be read: %q", why)
