@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -166,8 +167,12 @@ func idleSince(exp *v1beta1.Experiment, trials []*v1beta1.Trial) time.Time {
 func whyIdle(exp *v1beta1.Experiment, trials []*v1beta1.Trial) string {
 	for _, t := range slices.Backward(trials) {
 		c := ptr.Deref(t.LastCondition(), v1beta1.TrialCondition{})
-		if c.Type == v1beta1.TrialCreated {
-			return fmt.Sprintf(". Trial %s waits: %s", t.Name, cmp.Or(c.Message, "its job has not started"))
+		_, why, waits := strings.Cut(c.Message, "Trial is running. ")
+		switch {
+		case c.Type == v1beta1.TrialCreated:
+			return fmt.Sprintf(". Trial %s waits: %s", t.Name, cmp.Or(strings.TrimPrefix(c.Message, "Trial waits: "), "its job has not started"))
+		case c.Type == v1beta1.TrialRunning && waits: // for a node, an image, a queue
+			return fmt.Sprintf(". Trial %s waits: %s", t.Name, why)
 		}
 	}
 	if c := exp.LastCondition(); c != nil && c.Message != "" {

@@ -43,7 +43,9 @@ func with(number, minute int, loss string) *v1beta1.Trial {
 
 func TestWhatThereIsToTell(t *testing.T) {
 	waits := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Name: "exp-0001"}}
-	waits.MarkCreated("No node has 8 GPUs", at(1))
+	waits.MarkCreated("Trial waits: there is no kind X", at(1))
+	unschedulable := with(1, 1, "")
+	unschedulable.LastCondition().Message += ". pod p finds no node"
 	best := func(e *v1beta1.Experiment) {
 		e.Status.CurrentOptimalTrial = v1beta1.OptimalTrial{BestTrialName: "exp-0000", Observation: v1beta1.Observation{Metrics: []v1beta1.Metric{{Name: "loss", Min: "0.1", Max: "1", Latest: "0.2"}}}}
 	}
@@ -63,7 +65,8 @@ func TestWhatThereIsToTell(t *testing.T) {
 		"long enough for this one": {exp: running(stalledIn("10m")), trials: []*v1beta1.Trial{with(0, 1, "")}, now: 11, want: []string{"ExperimentStalled 1893585660  11 "}},
 		"it may take for ever":     {exp: running(stalledIn("0")), trials: []*v1beta1.Trial{with(0, 1, "")}, now: 9999},
 		"a setting that is wrong":  {exp: running(stalledIn("soon")), trials: []*v1beta1.Trial{with(0, 1, "")}, now: 61, want: []string{"ExperimentStalled 1893585660  61 "}},
-		"nothing can be scheduled": {exp: running(), trials: []*v1beta1.Trial{waits}, now: 90, want: []string{"ExperimentStalled 1893585660  61 Trial exp-0001 waits: No node has 8 GPUs"}},
+		"no job can be made":       {exp: running(), trials: []*v1beta1.Trial{waits}, now: 90, want: []string{"ExperimentStalled 1893585660  61 Trial exp-0001 waits: there is no kind X"}},
+		"nothing can be scheduled": {exp: running(), trials: []*v1beta1.Trial{with(0, 1, ""), unschedulable}, now: 90, want: []string{"ExperimentStalled 1893585660  61 Trial exp-0001 waits: pod p finds no node"}},
 		"no trial yet":             {exp: running(), now: 60, want: []string{"ExperimentStalled 1893585600  60 "}},
 		"a trial reports": {exp: running(), now: 90, trials: []*v1beta1.Trial{func() *v1beta1.Trial {
 			tr := with(0, 1, "0.5")
