@@ -251,6 +251,9 @@ func waitOf(pod *corev1.Pod) Wait {
 			advice, remedy := unschedulableAdvice(pod, c.Message)
 			return Wait{fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), advice), remedy, c.LastTransitionTime.Time}
 		}
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
+			return Wait{fmt.Sprintf("pod %s is not scheduled before its gates are open (%s): what has set them, such as Kueue, opens them", pod.Name, gatesOf(pod)), Room, startOf(pod)}
+		}
 	}
 	if at := sidecarGone(pod); at != nil {
 		return Wait{fmt.Sprintf("pod %s was ended by its node while it started, and Kubernetes does not start it again: delete it, and its job makes another (kubectl delete pod -n %s %s)", pod.Name, pod.Namespace, pod.Name), Repair, at.Time}
@@ -263,6 +266,14 @@ func waitOf(pod *corev1.Pod) Wait {
 		}
 	}
 	return Wait{}
+}
+
+func gatesOf(pod *corev1.Pod) string {
+	var names []string
+	for _, g := range pod.Spec.SchedulingGates {
+		names = append(names, g.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // backOff is what a container waits for. A kubelet leaves the state of one that it will

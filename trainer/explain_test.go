@@ -215,6 +215,9 @@ func TestWaiting(t *testing.T) {
 	disrupted := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Message: "Eviction API: evicting"}
 	gated := withConditions(notReady, containersReady)
 	gated.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}
+	held := waiting("", "")
+	held.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+	held.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 	always := corev1.ContainerRestartPolicyAlways
 	dead := waiting("", "")
 	dead.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -238,6 +241,7 @@ func TestWaiting(t *testing.T) {
 		"a pod that just starts":                    {waiting("ContainerCreating", ""), trainer.Retries, ""},
 		"a pod that has ended":                      {ended, trainer.Retries, ""},
 		"no node":                                   {unschedulable, trainer.Room, "pod p finds no node (0/1 nodes are available: 1 Insufficient cpu.): request less, run fewer trials at once, or add nodes"},
+		"a queue of pods":                           {held, trainer.Room, "pod p is not scheduled before its gates are open (kueue.x-k8s.io/admission): what has set them, such as Kueue, opens them"},
 		"no image":                                  {waiting("ErrImagePull", "not found"), trainer.Repair, "container main of pod p cannot get its image train:1, ErrImagePull (not found): check the name and tag, and the pull secret"},
 		"no claim":                                  {noClaim, trainer.Repair, `pod p finds no node (0/1 nodes are available: persistentvolumeclaim "data" not found.): create the PersistentVolumeClaim, or correct its name in the template`},
 		"no volume":                                 {unbound, trainer.Repair, "pod p finds no node (0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.): a PersistentVolumeClaim (cifar) has no volume: create one, or name a StorageClass that does"},
@@ -285,11 +289,13 @@ func TestWaitsSince(t *testing.T) {
 	again, prepared := *started.DeepCopy(), *started.DeepCopy()
 	again.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 1, FinishedAt: last}
 	prepared.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "download", State: corev1.ContainerState{Terminated: &terminated{FinishedAt: last}}}}
+	gated := *image.DeepCopy()
+	gated.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 	for name, tc := range map[string]struct {
 		pod  corev1.Pod
 		want metav1.Time
 	}{
-		"made": {image, made}, "on a node": {started, later}, "without a node": {unschedulable, later},
+		"made": {image, made}, "behind gates": {gated, made}, "on a node": {started, later}, "without a node": {unschedulable, later},
 		"after it has run": {again, last}, "after an init container": {prepared, last},
 	} {
 		if got := trainer.Waiting([]corev1.Pod{tc.pod}); !got.Since.Equal(tc.want.Time) {
