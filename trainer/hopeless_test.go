@@ -1,6 +1,7 @@
 package trainer_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,5 +46,30 @@ func TestHopeless(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A program that takes all memory of its node would be evicted and made again forever.
+func TestPodsThatAreEvictedAgainAndAgainAreHopeless(t *testing.T) {
+	evicted := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{
+		Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory",
+		Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+	}}
+	runs := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	own := *evicted.DeepCopy() // for a limit of its own, which the Job counts
+	own.Status.Conditions = nil
+	for name, c := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"six times":                   {append(slices.Repeat([]corev1.Pod{evicted}, 6), runs), ""},
+		"seven times":                 {append(slices.Repeat([]corev1.Pod{evicted}, 7), runs), "low on resource: memory"},
+		"seven times, of many pods":   {append(slices.Repeat([]corev1.Pod{evicted}, 7), runs, runs, runs), ""},
+		"for limits of their own":     {append(slices.Repeat([]corev1.Pod{own}, 7), runs), ""},
+		"before the next one is made": {slices.Repeat([]corev1.Pod{evicted}, 7), "low on resource: memory"},
+	} {
+		if got := trainer.Hopeless(c.pods); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
