@@ -6,15 +6,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// rerunDisrupted gives a batch/v1 Job a policy that ignores the failure of a pod
-// with the condition DisruptionTarget, so that another pod replaces it. A Job that
-// has its own policy keeps it. Kubernetes accepts the policy only with the restart
+// rerunDisrupted gives a batch/v1 Job, or each Job of a JobSet, a policy that ignores the
+// failure of a pod with the condition DisruptionTarget, so that another pod replaces it. A
+// Job that has its own policy keeps it. Kubernetes accepts the policy only with the restart
 // policy Never and if pods are replaced after their end; other Jobs stay unchanged.
-func rerunDisrupted(job *unstructured.Unstructured) {
-	if job.GroupVersionKind() != batchv1.SchemeGroupVersion.WithKind("Job") {
-		return
+func rerunDisrupted(work *unstructured.Unstructured) {
+	switch gvk := work.GroupVersionKind(); {
+	case gvk == batchv1.SchemeGroupVersion.WithKind("Job"):
+		ignoreDisruption(work.Object["spec"])
+	case gvk.Group == "jobset.x-k8s.io" && gvk.Kind == "JobSet":
+		jobs, _ := at(work.Object, "spec", "replicatedJobs").([]any)
+		for _, job := range jobs {
+			ignoreDisruption(at(job, "template", "spec"))
+		}
 	}
-	spec, ok := job.Object["spec"].(map[string]any)
+}
+
+func ignoreDisruption(job any) {
+	spec, ok := job.(map[string]any)
 	if !ok || spec["podFailurePolicy"] != nil || spec["managedBy"] != nil {
 		return
 	}
