@@ -10,8 +10,8 @@ import (
 
 // CSV reads the records of one table of comma-separated values (RFC 4180). The
 // first record names the columns; a metric is the column of exactly its name,
-// of two with one name the last. An empty cell is no value, a cell that is not a
-// number is kept as text. Spaces around names and cells do not count. A record
+// of two with one name the last. An empty cell is no value, nor is one that says so
+// (see isAbsent); another cell that is not a number is kept as text. Spaces around names and cells do not count. A record
 // may have fewer cells than there are columns, or more. A record without any
 // number that names a wanted column is a header too: programs that go on with a
 // table write another. The first 65,536 columns are read.
@@ -106,7 +106,7 @@ func (c *CSV) row(dst []collector.Point) []collector.Point {
 	}
 	c.record.begin()
 	for i, cell := range c.cells[:min(len(c.cells), len(c.columns))] {
-		if len(cell) == 0 {
+		if isAbsent(cell) {
 			continue
 		}
 		name := c.columns[i]
@@ -153,6 +153,9 @@ func (c *CSV) isHeader() bool {
 func (c *CSV) sign() {
 	c.first = map[string]string{}
 	for i, cell := range c.cells[:min(len(c.cells), len(c.columns), maxSign)] {
+		if isAbsent(cell) {
+			cell = nil // it may be filled in later
+		}
 		c.first[c.columns[i]] = strings.ToValidUTF8(string(cell[:min(len(cell), maxSignCell)]), "?")
 	}
 }

@@ -79,6 +79,8 @@ func TestCSV(t *testing.T) {
 		"two columns of one name":  {text: "loss,loss\n1,2\n3,\n", want: []string{"0:0 loss=2", "1:0 loss=3"}},
 		"numbers as people write":  {text: "loss\n\"1,234.5\"\n97.5%\n1e-3\n", want: []string{"0:0 loss=1234.5 (1,234.5)", "1:0 loss=97.5 (97.5%)", "2:0 loss=0.001 (1e-3)"}},
 		"texts":                    {text: "loss,x\nbad,1\n", want: []string{"0:0 loss=NaN (bad)"}},
+		"Keras without validation": {metrics: []string{"val_loss"}, text: "epoch,loss,val_loss\n0,1,NA\n1,1,0.5\n2,1,NA\n", want: []string{"1:0 val_loss=0.5 step 1"}},
+		"cells that say none":      {text: "step,loss\nNone,1\n2,None\n3,null\n4,N/A\n5,none\n", want: []string{"0:0 loss=1", "4:0 loss=NaN (none) step 5"}},
 		"NaN and the infinities":   {text: "loss\nNaN\n-inf\n", want: []string{"0:0 loss=NaN", "1:0 loss=-Inf (-inf)"}},
 		"the finest step":          {text: "epoch,global_step,loss,iter\n1,500,1,7\n2,,1,9\n3,,1,\n", want: []string{"0:0 loss=1 step 500", "1:0 loss=1 step 9", "2:0 loss=1 step 3"}},
 		"a step of pandas":         {text: "step,loss\n3.0,1\n3.5,1\n", want: []string{"0:0 loss=1 step 3", "1:0 loss=1"}},
@@ -110,12 +112,12 @@ func TestCSVTellsWhatItSaw(t *testing.T) {
 	if c.Columns() != nil || c.FirstRow() != nil || c.Wanted() {
 		t.Error("columns before the header")
 	}
-	readTable(t, c, "step,loss,note\n0,0.5,\""+strings.Repeat("x", 100)+"\"\n1,2,3\n")
+	readTable(t, c, "step,loss,note,val\n0,0.5,\""+strings.Repeat("x", 100)+"\",NA\n1,2,3,4\n")
 	c.Skip()
-	if diff := cmp.Diff([]string{"step", "loss", "note"}, c.Columns()); diff != "" || !c.Wanted() || c.Rows() != 3 {
+	if diff := cmp.Diff([]string{"step", "loss", "note", "val"}, c.Columns()); diff != "" || !c.Wanted() || c.Rows() != 3 {
 		t.Errorf("wanted %v, rows %d, columns (-want +got):\n%s", c.Wanted(), c.Rows(), diff)
 	}
-	want := map[string]string{"step": "0", "loss": "0.5", "note": strings.Repeat("x", maxSignCell)}
+	want := map[string]string{"step": "0", "loss": "0.5", "note": strings.Repeat("x", maxSignCell), "val": ""}
 	if diff := cmp.Diff(want, c.FirstRow()); diff != "" {
 		t.Errorf("first row (-want +got):\n%s", diff)
 	}

@@ -17,8 +17,8 @@ import (
 // the next space, or quoted with the escapes of JSON. A metric is the value of
 // the key that has exactly its name; where a line has it twice, the last
 // counts. A value that is not a number is kept as text. Words without '=' and
-// pairs whose value is empty are passed over, so ordinary text between the
-// pairs does no harm.
+// pairs whose value is empty, or says that there is none (see isAbsent), are passed
+// over, so ordinary text between the pairs does no harm.
 //
 // Step and time are as for JSON: the keys global_step, step, iteration (or
 // iter), epoch; timestamp, or else time or ts.
@@ -61,7 +61,7 @@ func (l *Logfmt) Parse(dst []collector.Point, line []byte) ([]collector.Point, e
 			line = line[1:]
 		default:
 			value, n, whole := scanValue(line[1:])
-			if line = line[1+n:]; len(key) == 0 || len(value) == 0 {
+			if line = line[1+n:]; len(key) == 0 || isAbsent(value) {
 				continue
 			}
 			if _, wanted := l.record.index[string(key)]; wanted && !whole && err == nil {

@@ -41,6 +41,7 @@ func TestLogfmt(t *testing.T) {
 		"thousands":                          {line: "loss=1,234", want: []got{{"loss", 1234, "1,234", 0}}},
 		"spaces around the sign":             {line: "loss = 0.5"},
 		"an empty value":                     {line: `loss= loss="" x=1`},
+		"values that say none":               {metrics: []string{"loss", "val_loss", "acc"}, line: `loss=1 val_loss=None acc="null"`, want: []got{{"loss", 1, "", 0}}},
 		"a name that ends alike":             {line: "val_loss=1 val.loss=2 xloss=3"},
 		"a sign within the value":            {line: "x=loss=3 loss==4", want: []got{{"loss", nan, "=4", 0}}},
 		"a key that is there twice":          {line: "loss=1 loss=2", want: []got{{"loss", 2, "", 0}}},

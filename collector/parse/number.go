@@ -106,6 +106,16 @@ func wholeNumber(text []byte) (v float64, ok bool) {
 	return v, n > 0 && n == len(text)
 }
 
+// isAbsent reports whether a cell or a word says that there is no value: Keras'
+// CSVLogger writes NA in each epoch without a validation, Python prints None.
+func isAbsent(text []byte) bool {
+	switch string(text) {
+	case "", "NA", "N/A", "None", "null":
+		return true
+	}
+	return false
+}
+
 // wholeSample reads a whole text as a value, NaN if it is not a number.
 func wholeSample(metric string, text []byte) collector.Point {
 	v, ok := wholeNumber(text)
