@@ -14,7 +14,7 @@ import (
 // (see isAbsent); another cell that is not a number is kept as text. Spaces around names and cells do not count. A record
 // may have fewer cells than there are columns, or more. A record without any
 // number that names a wanted column is a header too: programs that go on with a
-// table write another. The first 65,536 columns are read.
+// table write another, and some write a line of something else first. The first 65,536 columns are read.
 //
 // The step of a record is its cell in the column global_step, step, iteration
 // (or iter) or epoch, the first of these that is not empty. The time is its cell
@@ -132,7 +132,8 @@ func (c *CSV) header() {
 }
 
 // isHeader reports whether the cells are the names of columns: none is a number,
-// a wanted name is among them, and a wanted column has text.
+// a wanted name is among them, and a wanted column has text, or there was none yet: the
+// first line may be something else, as in the monitor.csv of Stable-Baselines3.
 func (c *CSV) isHeader() bool {
 	named, odd := false, false
 	for i, cell := range c.cells {
@@ -146,7 +147,7 @@ func (c *CSV) isHeader() bool {
 			odd = odd || wanted || IsStep(c.columns[i])
 		}
 	}
-	return named && odd
+	return named && (odd || !c.Wanted())
 }
 
 // sign keeps the cells of the first row.

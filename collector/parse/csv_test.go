@@ -86,6 +86,7 @@ func TestCSV(t *testing.T) {
 		"a step of pandas":         {text: "step,loss\n3.0,1\n3.5,1\n", want: []string{"0:0 loss=1 step 3", "1:0 loss=1"}},
 		"times":                    {text: "time,loss,timestamp\n2026-03-04T05:06:07Z,1,\n12.5,1,1772600767.25\n12.5,1,\n", want: []string{"0:0 loss=1 at 2026-03-04T05:06:07Z", "1:0 loss=1 at 2026-03-04T05:06:07.25Z", "2:0 loss=1"}},
 		"another header":           {text: "epoch,loss\n0,1\nepoch,x,loss\n1,5,2\n", want: []string{"0:0 loss=1 step 0", "1:0 loss=2 step 1"}},
+		"a line before the header": {text: "#{\"t_start\": 17.5, \"env_id\": \"CartPole-v1\"}\nr,loss,t\n12.0,1,0.5\n", want: []string{"0:0 loss=1"}},
 		"a name that is no header": {text: "monitor,loss\nloss,1\n", want: []string{"0:0 loss=1"}},
 		"no wanted column":         {text: "x,y\n1,2\n"},
 		"empty lines":              {text: "\n\nloss\n\n1\n\r\n2\n", want: []string{"0:0 loss=1", "1:0 loss=2"}},
