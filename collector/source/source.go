@@ -13,6 +13,7 @@ package source
 import (
 	"context"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -24,6 +25,8 @@ type Clock struct {
 	Now func() time.Time
 	// After is sent the time once, after a duration. Default: time.After.
 	After func(time.Duration) <-chan time.Time
+
+	stamp func() time.Time
 }
 
 // OrReal fills in the machine's clock.
@@ -34,7 +37,29 @@ func (c Clock) OrReal() Clock {
 	if c.After == nil {
 		c.After = time.After
 	}
+	if c.stamp == nil {
+		c.stamp = forward(c.Now)
+	}
 	return c
+}
+
+// Stamp returns the time for a point that states none. It never goes back, where Now
+// does because the machine's clock was set: points without a step are in order of time,
+// and the latest value must be the last one. Only for a clock that OrReal returned.
+func (c Clock) Stamp() time.Time { return c.stamp() }
+
+func forward(now func() time.Time) func() time.Time {
+	var mu sync.Mutex // sources of several files read side by side
+	var last time.Time
+	return func() time.Time {
+		at := now().Round(0) // by the wall: a point's time is data
+		mu.Lock()
+		defer mu.Unlock()
+		if at.After(last) {
+			last = at
+		}
+		return last
+	}
 }
 
 const (

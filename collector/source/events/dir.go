@@ -251,7 +251,7 @@ func (r *dirRun) point(f *eventFile, metric int, s *parse.Scalar, shift int64) b
 	p := SessionPoint{Session: f.session, Began: r.sessions.began[:f.session+1], Point: collector.Point{
 		Metric: r.cfg.Metrics[metric], Value: s.Value, Step: s.Step, Time: s.Time, Source: f.source, Seq: seq}}
 	if p.Time.IsZero() {
-		p.Time = r.cfg.Clock.Now()
+		p.Time = r.cfg.Clock.Stamp()
 	}
 	return r.yield(p, nil)
 }

@@ -152,7 +152,7 @@ func (r *csvFile) row() bool {
 		}
 		p.Source, p.Seq = series.source, seq
 		if p.Time.IsZero() {
-			p.Time = r.cfg.Clock.Now()
+			p.Time = r.cfg.Clock.Stamp()
 		}
 		if !r.said.Yield(p, nil) {
 			return false

@@ -40,7 +40,7 @@ func newWantedLines(cfg Config, name string, yield source.Yield) (*lines, error)
 	if err != nil {
 		return nil, err
 	}
-	l := newLines(parser, name, cfg.Clock.Now, yield)
+	l := newLines(parser, name, cfg.Clock.Stamp, yield)
 	l.echo = cfg.Echo
 	if cfg.Explain {
 		err = l.explain(cfg)

@@ -84,7 +84,7 @@ func (in *intake) wants(metric string) bool {
 // records are what is kept of samples. A time that does not fit, or is not stated, is
 // that of arrival.
 func (in *intake) records(samples []collector.Point) []collector.Record {
-	now := in.clock.Now()
+	now := in.clock.Stamp()
 	records := make([]collector.Record, 0, len(samples))
 	for _, s := range samples {
 		if _, ok := collector.UnixNano(s.Time); !ok {

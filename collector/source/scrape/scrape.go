@@ -202,11 +202,11 @@ func (r *run) scrape(ctx context.Context, last bool) bool {
 			return false
 		}
 	}
-	return r.record(at, last)
+	return r.record(last)
 }
 
 // record yields what has changed.
-func (r *run) record(at time.Time, last bool) bool {
+func (r *run) record(last bool) bool {
 	if r.page.choose(last) {
 		// Before anything of them is yielded.
 		if err := source.SaveState(r.cfg.State, r.page.owners); err != nil && !r.said.Tell(fmt.Errorf("remembering which series are read: %w", err)) {
@@ -229,7 +229,7 @@ func (r *run) record(at time.Time, last bool) bool {
 			continue
 		}
 		if p.Time.IsZero() {
-			p.Time = at
+			p.Time = r.cfg.Clock.Stamp()
 		}
 		if !r.put(p) {
 			return false
@@ -285,7 +285,7 @@ func (r *run) finish() {
 	for _, metric := range slices.Sorted(maps.Keys(r.zeros)) { // the endpoint went before the last scrape
 		z := r.zeros[metric]
 		if z.point.Time.IsZero() {
-			z.point.Time = r.cfg.Clock.Now()
+			z.point.Time = r.cfg.Clock.Stamp()
 		}
 		if !r.put(z.point) {
 			return

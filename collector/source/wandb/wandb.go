@@ -176,7 +176,7 @@ func (r *dirRun) point(f *runFile, p collector.Point) bool {
 	}
 	p.Source = "wandb:" + f.path
 	if p.Time.IsZero() {
-		p.Time = r.cfg.Clock.Now()
+		p.Time = r.cfg.Clock.Stamp()
 	}
 	return r.said.Yield(p, nil)
 }
