@@ -98,6 +98,7 @@ var frameworks = map[string]struct {
 		" iteration      100/  500000 | consumed samples:        12800 | elapsed time per iteration (ms): 341.0 | learning rate: 1.500000E-05 | global batch size:   128 | lm loss: 7.654321E+00 | grad norm: -1.234 |\n",
 		[]string{"lm loss=7.654321@100", "grad norm=-1.234@100"}},
 	"nanoGPT":     {nanogpt, []string{"val loss", "loss"}, "step 250: train loss 2.5012, val loss 2.6e-01\niter 260: loss -3.1e-05, time 12.34ms, mfu 1.0%\n", []string{"val loss=0.26@250", "loss=-3.1e-05@260"}},
+	"torchtune":   {colon, []string{"Loss"}, "1|25|Loss: 1.2345:  10%|█         | 25/250 [00:10<01:30,  2.50it/s]\n", []string{"Loss=1.2345"}},
 	"fastai":      {none, []string{"valid_loss"}, "epoch     train_loss  valid_loss  accuracy  time    \n0         0.512341    0.412313    0.912312  00:11   \n", nil},
 	"Ultralytics": {none, []string{"box_loss"}, "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n        1/3      2.33G      1.165      1.553      1.221        215        640\n", nil},
 }
