@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,9 +34,15 @@ func (a attempt) hand(over func(collector.Attempt, collector.Point)) {
 	}
 }
 
-// curveOf is the curve of a running trial whose store has the attempts, the newest
-// first.
+// curveOf is the curve of a trial that has ended, whose store has the attempts, the
+// newest first.
 func curveOf(t *testing.T, attempts ...attempt) []suggest.Sample {
+	t.Helper()
+	return curveIn(t, suggest.Succeeded, attempts...)
+}
+
+// curveIn is the curve of a trial in a state.
+func curveIn(t *testing.T, state suggest.State, attempts ...attempt) []suggest.Sample {
 	t.Helper()
 	s := Study{base: suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}}}
 	seq := int64(0)
@@ -49,7 +56,7 @@ func curveOf(t *testing.T, attempts ...attempt) []suggest.Sample {
 			})
 		}
 		return all
-	}, entry{trial: &suggest.Trial{}})
+	}, entry{trial: &suggest.Trial{State: state}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +102,36 @@ func TestCurve(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A step of several points counts for the rules that stop trials when it has as many
+// as the one before it: until then it would be compared with the ends of others' steps.
+func TestAStepThatGoesOnDoesNotCountYet(t *testing.T) {
+	batches := func(epoch int64, values ...float64) (out []attempt) {
+		for _, v := range values {
+			out = append(out, attempt{"a", 0, "s", epoch, []float64{v}})
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		in   []attempt
+		want []suggest.Sample
+	}{
+		"the first step":          {batches(1, 9, 8), path(1, 8)},
+		"within the second":       {slices.Concat(batches(1, 9, 8, 7), batches(2, 6, 5)), path(1, 7)},
+		"at its end":              {slices.Concat(batches(1, 9, 8, 7), batches(2, 6, 5, 4)), path(1, 7, 2, 4)},
+		"the next has begun":      {slices.Concat(batches(1, 9, 8, 7), batches(2, 6, 5), batches(3, 4)), path(1, 7, 2, 5)},
+		"one value in each":       {slices.Concat(batches(1, 9), batches(2, 8)), path(1, 9, 2, 8)},
+		"stretches of a long one": {[]attempt{{"a", 0, "s", 1, make([]float64, 4*curvePoints)}}, nil},
+	} {
+		got := curveIn(t, suggest.Running, tc.in...)
+		if tc.want == nil {
+			tc.want = curveOf(t, tc.in...)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 

@@ -103,8 +103,19 @@ func (s *Study) withCurve(ctx context.Context, scan Scan, e entry) (*suggest.Tri
 	}
 	with := *e.trial
 	with.Curve = nil
-	for _, b := range curve.Buckets() {
+	buckets := curve.Buckets()
+	if n := len(buckets); n > 1 && e.trial.State == suggest.Running && goesOn(buckets[n-2], buckets[n-1]) {
+		buckets = buckets[:n-1]
+	}
+	for _, b := range buckets {
 		with.Curve = append(with.Curve, suggest.Sample{Step: b.Last, Value: b.Value})
 	}
 	return &with, nil
+}
+
+// goesOn reports whether a step has fewer points so far than the one before it: a program
+// that prints the loss of each batch, with its epoch as the step, is within an epoch. What
+// others had measured at its end is no measure for that.
+func goesOn(before, last collector.Bucket) bool {
+	return before.First == before.Last && last.First == last.Last && last.Points < before.Points
 }
