@@ -117,6 +117,9 @@ func (c *Curve) Buckets() []Bucket {
 	return buckets
 }
 
+// Stepped reports whether the places are steps.
+func (c *Curve) Stepped() bool { return c.sampler.stepped.Len() > 0 }
+
 // Buckets returns the buckets so far. More points may follow.
 func (s *Sampler) Buckets() (buckets []Bucket, stepless bool) {
 	if s.stepped.Len() == 0 {

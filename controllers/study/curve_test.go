@@ -3,14 +3,18 @@ package study
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
 // attempt is an attempt that started some minutes after noon, and the points of a
@@ -46,7 +50,8 @@ func curveIn(t *testing.T, state suggest.State, attempts ...attempt) []suggest.S
 	t.Helper()
 	s := Study{base: suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}}}
 	seq := int64(0)
-	with, err := s.withCurve(t.Context(), func(_ context.Context, _ string, _ []string, yield func(collector.Attempt, collector.Point) error) error {
+	e := entry{trial: &suggest.Trial{State: state}}
+	err := s.readCurve(t.Context(), func(_ context.Context, _ string, _ []string, yield func(collector.Attempt, collector.Point) error) error {
 		var all error
 		for _, a := range attempts {
 			a.hand(func(a collector.Attempt, p collector.Point) {
@@ -56,11 +61,11 @@ func curveIn(t *testing.T, state suggest.State, attempts ...attempt) []suggest.S
 			})
 		}
 		return all
-	}, entry{trial: &suggest.Trial{State: state}})
+	}, &e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return with.Curve
+	return e.trial.Curve
 }
 
 // path is a curve of steps and values.
@@ -132,6 +137,48 @@ func TestAStepThatGoesOnDoesNotCountYet(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// What Hugging Face's Trainer prints states an epoch, which is no step until it is whole: the
+// n-th value of the first epoch is no measure beside what others had after n epochs.
+func TestATrialThatStatesNoStepYetIsNotComparedWithSteps(t *testing.T) {
+	curves := map[string]attempt{
+		"a": {"x", 0, "s", 1, []float64{3, 2, 1}}, "b": {"x", 0, "s", 1, []float64{3, 2, 1}},
+		"within its first epoch": {"x", 0, "s", collector.NoStep, []float64{9, 8}},
+		"ended within it":        {"x", 0, "s", collector.NoStep, []float64{0.1}},
+		"bad at its first":       {"x", 0, "s", 1, []float64{9}},
+		"good at its first":      {"x", 0, "s", 1, []float64{2}},
+	}
+	r, _ := stop.Get("asha")
+	rule, err := r.New(suggest.Settings{{Name: "r_max", Value: "3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Study{base: suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}}, stopper: rule}
+	for n, name := range slices.Sorted(maps.Keys(curves)) {
+		e := entry{uid: types.UID(name), object: &v1beta1.Trial{}, trial: &suggest.Trial{Number: n, State: suggest.Running}}
+		e.object.Name = name
+		switch name {
+		case "a", "b":
+			e.trial.State = suggest.Succeeded
+		case "ended within it":
+			e.trial.State = suggest.Pruned
+		}
+		s.trials.entries = append(s.trials.entries, e)
+	}
+	s.trials.refresh()
+	stops, spared, err := s.Judge(t.Context(), func(_ context.Context, uid string, _ []string, yield func(collector.Attempt, collector.Point) error) (all error) {
+		seq := int64(0)
+		curves[uid].hand(func(a collector.Attempt, p collector.Point) {
+			seq++
+			p.Seq = seq
+			all = errors.Join(all, yield(a, p))
+		})
+		return all
+	})
+	if err != nil || len(stops) != 1 || stops[0].Trial.Name != "bad at its first" || spared != 2 {
+		t.Errorf("stops %v, %d go on, %v", stops, spared, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
@@ -29,26 +30,26 @@ func (s *Study) Judge(ctx context.Context, scan Scan) (stops []Stop, spared int,
 		return nil, 0, err
 	}
 	now := s.base
-	trials := make([]*suggest.Trial, len(s.trials.current))
+	entries := slices.Clone(s.trials.entries)
 	var running []int
+	for i := range entries {
+		if entries[i].trial.State != suggest.Running {
+			continue
+		}
+		if err := s.readCurve(ctx, scan, &entries[i]); err != nil {
+			return nil, 0, err
+		}
+		running = append(running, i)
+	}
+	now.Trials = together(entries)
 	ends := map[int64]bool{} // last steps of complete trials
-	for i, t := range s.trials.current {
-		trials[i] = t
+	for _, t := range now.Trials {
 		if n := len(t.Curve); n > 0 && t.State == suggest.Succeeded {
 			ends[t.Curve[n-1].Step] = true
 		}
-		if t.State != suggest.Running {
-			continue
-		}
-		with, err := s.withCurve(ctx, scan, s.trials.entries[i])
-		if err != nil {
-			return nil, 0, err
-		}
-		trials[i], running = with, append(running, i)
 	}
-	now.Trials = trials
 	for _, i := range running {
-		object := s.trials.entries[i].object
+		object := entries[i].object
 		if object.AskedToStop() {
 			continue
 		}
@@ -64,6 +65,21 @@ func (s *Study) Judge(ctx context.Context, scan Scan) (stops []Stop, spared int,
 	return stops, spared, nil
 }
 
+// together are the trials of entries. Where some state steps, those that have stated none
+// yet have no curve: their points would be counted, and the n-th be compared with step n of
+// others. Hugging Face's Trainer states the epoch, which is no step while it is a fraction.
+func together(entries []entry) []*suggest.Trial {
+	stepped := slices.ContainsFunc(entries, func(e entry) bool { return e.stepped })
+	trials := make([]*suggest.Trial, len(entries))
+	for i, e := range entries {
+		if trials[i] = e.trial; stepped && !e.stepped && len(e.trial.Curve) > 0 {
+			without := *e.trial
+			without.Curve, trials[i] = nil, &without
+		}
+	}
+	return trials
+}
+
 // ReadCurves gives the trials that have ended their curves, each of which is read
 // once: how far those that were stopped had come is worth knowing.
 func (s *Study) ReadCurves(ctx context.Context, scan Scan) error {
@@ -73,11 +89,10 @@ func (s *Study) ReadCurves(ctx context.Context, scan Scan) error {
 		if e.curve || !e.trial.State.Finished() {
 			continue
 		}
-		with, err := s.withCurve(ctx, scan, *e)
-		if err != nil {
+		if err := s.readCurve(ctx, scan, e); err != nil {
 			return err
 		}
-		e.trial, e.print, e.curve, read = with, printOf(with), true, true
+		e.print, e.curve, read = printOf(e.trial), true, true
 	}
 	if read {
 		s.trials.refresh()
@@ -90,16 +105,16 @@ func (s *Study) ReadCurves(ctx context.Context, scan Scan) error {
 // be compared point by point.
 const curvePoints = 256
 
-// withCurve is a trial with its curve. What was measured before a newer attempt took
+// readCurve gives a trial its curve. What was measured before a newer attempt took
 // the same steps again has no part in it.
-func (s *Study) withCurve(ctx context.Context, scan Scan, e entry) (*suggest.Trial, error) {
+func (s *Study) readCurve(ctx context.Context, scan Scan, e *entry) error {
 	curve := collector.NewCurve(curvePoints)
 	err := scan(ctx, string(e.uid), []string{s.base.Objectives[0].Name}, func(a collector.Attempt, p collector.Point) error {
 		curve.Add(a, p)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the curve of trial %s: %w", e.object.Name, err)
+		return fmt.Errorf("read the curve of trial %s: %w", e.object.Name, err)
 	}
 	with := *e.trial
 	with.Curve = nil
@@ -110,7 +125,8 @@ func (s *Study) withCurve(ctx context.Context, scan Scan, e entry) (*suggest.Tri
 	for _, b := range buckets {
 		with.Curve = append(with.Curve, suggest.Sample{Step: b.Last, Value: b.Value})
 	}
-	return &with, nil
+	e.trial, e.stepped = &with, curve.Stepped()
+	return nil
 }
 
 // goesOn reports whether a step has fewer points so far than the one before it: a program

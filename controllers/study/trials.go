@@ -39,6 +39,7 @@ type entry struct {
 	trial   *suggest.Trial
 	print   uint64 // of trial
 	curve   bool   // trial has its whole curve
+	stepped bool   // whose places are steps
 }
 
 // update takes in the trials, in order of number, and says whether anything has
