@@ -68,11 +68,19 @@ func (s *Study) Judge(ctx context.Context, scan Scan) (stops []Stop, spared int,
 // together are the trials of entries. Where some state steps, those that have stated none
 // yet have no curve: their points would be counted, and the n-th be compared with step n of
 // others. Hugging Face's Trainer states the epoch, which is no step while it is a fraction.
+// Nor have those that are within their first step (see goesOn), by the points of others' first.
 func together(entries []entry) []*suggest.Trial {
-	stepped := slices.ContainsFunc(entries, func(e entry) bool { return e.stepped })
+	stepped, first := false, int64(0)
+	for _, e := range entries {
+		stepped = stepped || e.stepped
+		if len(e.trial.Curve) > 1 {
+			first = max(first, e.first)
+		}
+	}
 	trials := make([]*suggest.Trial, len(entries))
 	for i, e := range entries {
-		if trials[i] = e.trial; stepped && !e.stepped && len(e.trial.Curve) > 0 {
+		within := e.trial.State == suggest.Running && len(e.trial.Curve) == 1 && e.first < first
+		if trials[i] = e.trial; stepped && !e.stepped || within {
 			without := *e.trial
 			without.Curve, trials[i] = nil, &without
 		}
@@ -125,7 +133,9 @@ func (s *Study) readCurve(ctx context.Context, scan Scan, e *entry) error {
 	for _, b := range buckets {
 		with.Curve = append(with.Curve, suggest.Sample{Step: b.Last, Value: b.Value})
 	}
-	e.trial, e.stepped = &with, curve.Stepped()
+	if e.trial, e.stepped, e.first = &with, curve.Stepped(), 0; e.stepped && buckets[0].First == buckets[0].Last {
+		e.first = buckets[0].Points
+	}
 	return nil
 }
 

@@ -40,6 +40,7 @@ type entry struct {
 	print   uint64 // of trial
 	curve   bool   // trial has its whole curve
 	stepped bool   // whose places are steps
+	first   int64  // points of the first step
 }
 
 // update takes in the trials, in order of number, and says whether anything has
