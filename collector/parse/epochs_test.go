@@ -18,6 +18,8 @@ func TestStepsThatBeginAnewInEachEpochAreCountedOn(t *testing.T) {
 	}{
 		"within each epoch":            {[]string{"1", "1", "2", "2", "3"}, []string{"100", "200", "100", "200", "100"}, []int64{100, 200, 300, 400, 500}},
 		"once at the end of each":      {[]string{"0", "1", "2"}, []string{"500", "500", "500"}, []int64{500, 1000, 1500}},
+		"counted from 0":               {[]string{"0", "0", "1", "1", "3"}, []string{"0", "50", "0", "50", "0"}, []int64{0, 50, 51, 101, 153}},
+		"only the first of each":       {[]string{"0", "1", "2"}, []string{"0", "0", "0"}, []int64{0, 1, 2}},
 		"through all epochs":           {[]string{"1", "1", "2", "2"}, []string{"100", "200", "300", "400"}, []int64{100, 200, 300, 400}},
 		"epochs in parts, as HF's":     {[]string{"0.5", "1.0", "1.5", "2.0"}, []string{"10", "20", "30", "40"}, []int64{10, 20, 30, 40}},
 		"a validation at the same one": {[]string{"0", "0", "1", "1"}, []string{"49", "49", "99", "99"}, []int64{49, 49, 99, 99}},

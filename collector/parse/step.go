@@ -206,7 +206,7 @@ func (e *epochs) step(f *stepFinder) int64 {
 // withinEpochs counts steps on that begin anew in each epoch, as in
 // `Epoch [3/5], Step [300/600]`: where the step goes back, or stays, while the
 // epoch grows, the steps of the epochs before are added. They are as many as the
-// step's total, or else as the greatest one. The first epoch that is seen is the
+// step's total, or else as the greatest one, and one more where they begin with 0. The first epoch that is seen is the
 // first, unless it is beyond 1 and its steps have a total, as after a restart: then
 // it is counted from epoch 1.
 type withinEpochs struct {
@@ -227,6 +227,8 @@ func (w *withinEpochs) step(epoch, step, total int64) int64 {
 	case epoch == w.epoch:
 		w.last = max(w.last, step)
 		return min(w.base+step, maxStep)
+	case step <= w.last && step == 0: // they are counted from 0
+		w.base += product(epoch-w.epoch, max(total, w.last+1))
 	case step <= w.last:
 		w.base += product(epoch-w.epoch, max(total, w.last))
 	}
