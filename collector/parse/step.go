@@ -99,7 +99,7 @@ func wholeStep(text string) int64 {
 
 // inText looks for steps in a line: a name that is a word of its own, then at
 // most a few spaces, quotes, brackets, or one of : = #, then a number. So
-// `step=3`, `"step": 3`, `Epoch 3/10`, `Epoch: [3][100/5005]`, `iter #3`. Of two
+// `step=3`, `"step": 3`, `Epoch 3/10`, `Epoch: [3][100/5005]`, `Epoch(val) [3]`, `iter #3`. Of two
 // with one name, that after a '=' counts, else the first. A number at the
 // beginning in the manner of boosting libraries is an iteration.
 func (f *stepFinder) inText(line []byte) {
@@ -142,6 +142,9 @@ func (f *stepFinder) numberAt(line []byte, at int) {
 		end--
 		sign = sign || line[end] == '='
 	}
+	if end < at && end > 0 && line[end-1] == ')' {
+		end -= modeLength(line[:end])
+	}
 	begin := end
 	for begin > 0 && end-begin <= maxStepName && isWord(line[begin-1]) {
 		begin--
@@ -162,6 +165,18 @@ func (f *stepFinder) numberAt(line []byte, at int) {
 	if step, n := scanStep(line[at:]); n > 0 {
 		f.step, f.rank, f.sign, f.total = step, rank, sign, totalAfter(line[at+n:])
 	}
+}
+
+// modeLength returns the length of what stands between a step's name and its number in the
+// lines of MMEngine, `Epoch(train) [1][10/100]`. The iterations of a validation,
+// `Iter(val) [5/5]`, are no step.
+func modeLength(before []byte) int {
+	for _, mode := range []string{"(train)", "(val)", "(test)"} {
+		if name, ok := bytes.CutSuffix(before, []byte(mode)); ok && (mode == "(train)" || bytes.HasSuffix(name, []byte("Epoch"))) {
+			return len(mode)
+		}
+	}
+	return 0
 }
 
 // totalAfter returns the number after a slash, 0 if there is none.

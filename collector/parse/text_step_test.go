@@ -47,6 +47,7 @@ func TestTextStepAndTime(t *testing.T) {
 		"an epoch and a step of it":        {"Epoch [3/10], Step [100/500], loss=1", 1100, time.Time{}},
 		"an epoch and a batch":             {"Epoch: [3][ 100/5005] loss=1", 3, time.Time{}},
 		"a train epoch":                    {"Train Epoch: 3 [25600/60000 (43%)]\tloss=1", 3, time.Time{}},
+		"a mode and no blank":              {"step(ms): 341 iteration(s) 3 loss=1", collector.NoStep, time.Time{}},
 		"capitals":                         {"EPOCH 3 STEP 40 loss=1", 40, time.Time{}},
 		"iter":                             {"iter #300: loss=1", 300, time.Time{}},
 		"global_step in a path":            {"trainer/global_step=12 epoch=1 loss=1", 12, time.Time{}},
