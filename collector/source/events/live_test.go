@@ -145,6 +145,17 @@ func TestEventDirSessions(t *testing.T) {
 			},
 			wantErr: `goes on as "logs/version_10/loss", which began after the last value of "logs/version_9/loss"`,
 		},
+		"the first of them has no number": {
+			files: map[string][]byte{"detect/train/tfevents": stepsOf(100, "loss", 0, 1), "detect/train2/tfevents": stepsOf(200, "loss", 0)},
+			want: []string{
+				"0: loss=0 in detect/train/tfevents", "0: loss=1 in detect/train/tfevents", "1: loss=0 in detect/train2/tfevents",
+			},
+			wantErr: `goes on as "detect/train2/loss"`,
+		},
+		"the directory itself is not the first of them": {
+			files: map[string][]byte{"tfevents": stepsOf(100, "loss", 0, 1), "2/tfevents": stepsOf(200, "loss", 0)},
+			want:  []string{"0: loss=0 in tfevents", "0: loss=1 in tfevents"},
+		},
 		"runs that differ by numbers and are written at once do not follow each other": {
 			files:   map[string][]byte{"rank_0/tfevents": stepsOf(100, "loss", 0, 1), "rank_1/tfevents": stepsOf(100.5, "loss", 0, 1)},
 			want:    []string{"0: loss=0 in rank_0/tfevents", "0: loss=1 in rank_0/tfevents"},

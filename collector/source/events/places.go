@@ -253,10 +253,10 @@ func (n *places) claim(f *eventFile, tag int, newest func(metric int) (at time.T
 
 // follows reports whether a place may take over from another.
 func follows(last, here place) bool {
-	return last.Tag == here.Tag && last.Run != here.Run && withoutDigits(last.Run) == withoutDigits(here.Run)
+	return last.Tag == here.Tag && last.Run != here.Run && last.Run != "" && here.Run != "" &&
+		number.ReplaceAllString(last.Run, "") == number.ReplaceAllString(here.Run, "")
 }
 
-// withoutDigits puts one 0 for each number in a name.
-func withoutDigits(name string) string { return number.ReplaceAllString(name, "0") }
-
-var number = regexp.MustCompile(`[0-9]+`)
+// number is one in the name of a run, which the first may lack: Ultralytics goes on from
+// train to train2.
+var number = regexp.MustCompile(`[-_]?[0-9]+`)
