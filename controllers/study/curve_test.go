@@ -225,19 +225,29 @@ func TestLongCurvesEndWithTheGreatestStep(t *testing.T) {
 	}
 }
 
-// So is a trial within its first step, where others had several values.
+// Nor is a trial within its first step, where the first steps of others have several values.
 func TestATrialWithinItsFirstStepIsNotComparedWithTheEndsOfOthers(t *testing.T) {
 	curve := func(state suggest.State, first int64, samples ...int64) entry {
 		return entry{trial: &suggest.Trial{State: state, Curve: path(samples...)}, stepped: true, first: first}
 	}
-	var got []int
-	for _, trial := range together([]entry{
-		curve(suggest.Succeeded, 10, 1, 5, 2, 4), curve(suggest.Running, 3, 1, 6), curve(suggest.Running, 10, 1, 6),
-		curve(suggest.Running, 5, 1, 6, 2, 5), curve(suggest.Pruned, 2, 1, 9), curve(suggest.Running, 20, 1, 6),
-	}) {
-		got = append(got, len(trial.Curve))
-	}
-	if diff := cmp.Diff([]int{2, 0, 1, 2, 1, 1}, got); diff != "" {
-		t.Errorf("lengths of curves (-want +got):\n%s", diff)
+	for name, tc := range map[string]struct {
+		entries []entry
+		want    []int // lengths of the curves
+	}{
+		"others are beyond theirs": {[]entry{
+			curve(suggest.Succeeded, 10, 1, 5, 2, 4), curve(suggest.Running, 3, 1, 6), curve(suggest.Running, 10, 1, 6),
+			curve(suggest.Running, 5, 1, 6, 2, 5), curve(suggest.Pruned, 2, 1, 9), curve(suggest.Running, 20, 1, 6),
+		}, []int{2, 0, 1, 2, 1, 1}},
+		"none is":                     {[]entry{curve(suggest.Running, 3, 1, 6), curve(suggest.Running, 1, 1, 6)}, []int{0, 0}},
+		"one value in each":           {[]entry{curve(suggest.Running, 1, 1, 6), curve(suggest.Running, 1, 1, 6)}, []int{1, 1}},
+		"a program that has one step": {[]entry{curve(suggest.Succeeded, 9, 0, 6), curve(suggest.Running, 3, 0, 6)}, []int{1, 1}},
+	} {
+		var got []int
+		for _, trial := range together(tc.entries) {
+			got = append(got, len(trial.Curve))
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: lengths of curves (-want +got):\n%s", name, diff)
+		}
 	}
 }

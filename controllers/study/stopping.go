@@ -68,19 +68,21 @@ func (s *Study) Judge(ctx context.Context, scan Scan) (stops []Stop, spared int,
 // together are the trials of entries. Where some state steps, those that have stated none
 // yet have no curve: their points would be counted, and the n-th be compared with step n of
 // others. Hugging Face's Trainer states the epoch, which is no step while it is a fraction.
-// Nor have those that are within their first step (see goesOn), by the points of others' first.
+// Nor have those that are within their first step (see goesOn).
 func together(entries []entry) []*suggest.Trial {
-	stepped, first := false, int64(0)
+	stepped, most, whole := false, int64(0), int64(0)
 	for _, e := range entries {
-		stepped = stepped || e.stepped
+		stepped, most = stepped || e.stepped, max(most, e.first)
 		if len(e.trial.Curve) > 1 {
-			first = max(first, e.first)
+			whole = max(whole, e.first)
 		}
 	}
 	trials := make([]*suggest.Trial, len(entries))
 	for i, e := range entries {
-		within := e.trial.State == suggest.Running && len(e.trial.Curve) == 1 && e.first < first
-		if trials[i] = e.trial; stepped && !e.stepped || within {
+		trials[i] = e.trial
+		within := e.trial.State == suggest.Running && len(e.trial.Curve) == 1 &&
+			(e.first < whole || whole == 0 && most > 1 && e.trial.Curve[0].Step > 0) // at 0 it may be that of all
+		if stepped && !e.stepped || within {
 			without := *e.trial
 			without.Curve, trials[i] = nil, &without
 		}
