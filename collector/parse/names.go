@@ -20,8 +20,8 @@ const (
 // ColonFilter finds "name: value", and DictFilter the items of a Python dictionary;
 // \x27 is the quote that cannot stand in a shell's quotes or YAML's.
 const (
-	ColonFilter = `([\w/.@-]+)\s*:\s*([-+]?(?:[\d.,]*\d(?:[eE][-+]?\d+)?%?|nan|inf))`
-	DictFilter  = `\x27([\w|/.@-]+)\x27\s*:\s*\x27?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))`
+	ColonFilter = `([\w/.@-]+)\s*:\s*([-+]?(?:[\d.,]*\d(?:[eE][-+]?\d+)?%?|(?:nan|inf)\b))`
+	DictFilter  = `\x27([\w|/.@-]+)\x27\s*:\s*\x27?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|(?:nan|inf)\b))`
 )
 
 // written is a name, a sign, and a number, which is perhaps within brackets, as
