@@ -227,9 +227,14 @@ func lastStep(o *history.Row) int64 {
 	return -1
 }
 
+// tpeVolumes is the most objectives that hypervolumes are computed for, since the time
+// that takes grows exponentially: with 10 of them, one split of 2,000 trials takes 40 s.
+const tpeVolumes = 7
+
 // leadersByFront ranks complete observations by their front; of the front that
 // does not fit as a whole, those which together have the largest hypervolume
-// (Ozaki et al. 2022). The others follow as for one objective.
+// (Ozaki et al. 2022), or with many objectives those which are the least crowded.
+// The others follow as for one objective.
 func leadersByFront(all []*history.Row, k int) []int {
 	var whole []int
 	var losses [][]float64
@@ -246,7 +251,7 @@ func leadersByFront(all []*history.Row, k int) []int {
 			for i, at := range front {
 				points[i] = losses[at]
 			}
-			picks := pareto.Select(points, pareto.Reference(points), k-len(best))
+			picks := spreadOut(points, k-len(best))
 			for i, at := range picks {
 				picks[i] = front[at]
 			}
@@ -265,6 +270,20 @@ func leadersByFront(all []*history.Row, k int) []int {
 		}
 	}
 	return best
+}
+
+// spreadOut picks k points of a front that together stand for all of it.
+func spreadOut(points [][]float64, k int) []int {
+	if len(points[0]) <= tpeVolumes {
+		return pareto.Select(points, pareto.Reference(points), k)
+	}
+	order := make([]int, len(points))
+	for i := range order {
+		order[i] = i
+	}
+	distance := pareto.Crowding(points)
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(distance[j], distance[i]) })
+	return order[:k]
 }
 
 // splitByConstraint separates the trials that keep a constraint from those that
