@@ -207,7 +207,9 @@ func (t *Trial) Equal(u *Trial) bool {
 	return t == u || t.Number == u.Number && t.State == u.State && sameFloat(t.Resource, u.Resource) && sameFloat(t.Duration, u.Duration) &&
 		t.Point.Equal(u.Point) && maps.Equal(t.Meta, u.Meta) &&
 		slices.EqualFunc(t.Values, u.Values, sameFloat) && slices.EqualFunc(t.Constraints, u.Constraints, sameFloat) &&
-		slices.EqualFunc(t.Curve, u.Curve, func(a, b Sample) bool { return a.Step == b.Step && sameFloat(a.Value, b.Value) })
+		slices.EqualFunc(t.Curve, u.Curve, func(a, b Sample) bool {
+			return a.Step == b.Step && sameFloat(a.Value, b.Value) && a.Reports == b.Reports
+		})
 }
 
 // TrialSeed is the seed that the trial with a number trains with in a study with the
@@ -226,6 +228,9 @@ type Sample struct {
 	Step int64
 	// Value of the main objective at that step.
 	Value float64
+	// Reports that it stands for, the last of which it is, where a long curve was thinned
+	// out. 0: one.
+	Reports int64
 }
 
 // Meta holds a few small values that an algorithm wants back with the trial.

@@ -209,6 +209,40 @@ func TestLongCurvesAreThinnedAtPlacesThatStay(t *testing.T) {
 	}
 }
 
+// Settings that are numbers of reports mean those of the program, not the places that a
+// long curve is looked at.
+func TestRulesCountTheReportsOfLongCurves(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule     string
+		settings suggest.Settings
+		improves int // from 1 to 0 at this report of 1000
+		want     bool
+	}{
+		"patience has run out":             {"patience", suggest.Settings{{Name: "patience", Value: "300"}}, 600, true},
+		"patience has not run out":         {"patience", suggest.Settings{{Name: "patience", Value: "300"}}, 750, false},
+		"a short patience has run out":     {"patience", suggest.Settings{{Name: "patience", Value: "20"}}, 950, true},
+		"there are more than start_step":   {"threshold", suggest.Settings{{Name: "upper", Value: "-1"}, {Name: "start_step", Value: "900"}}, 1, true},
+		"there are no more than that many": {"threshold", suggest.Settings{{Name: "upper", Value: "-1"}, {Name: "start_step", Value: "1100"}}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registered, _ := stop.Get(c.rule)
+			rule, err := registered.New(c.settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := make([]float64, 1000)
+			for i := range c.improves {
+				values[i] = 1
+			}
+			trial := &suggest.Trial{State: suggest.Running, Curve: curveOf(t, attempt{"a", 0, "s", 1, values})}
+			s := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Trials: []*suggest.Trial{trial}}
+			if got, why := rule.Stop(s, trial); got != c.want {
+				t.Errorf("stops: %v (%s)", got, why)
+			}
+		})
+	}
+}
+
 // Who asks how far a trial has come looks at the end of its curve, whatever came
 // after the point with the greatest step.
 func TestLongCurvesEndWithTheGreatestStep(t *testing.T) {

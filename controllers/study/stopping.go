@@ -133,7 +133,11 @@ func (s *Study) readCurve(ctx context.Context, scan Scan, e *entry) error {
 		buckets = buckets[:n-1]
 	}
 	for _, b := range buckets {
-		with.Curve = append(with.Curve, suggest.Sample{Step: b.Last, Value: b.Value})
+		sample := suggest.Sample{Step: b.Last, Value: b.Value}
+		if b.First < b.Last {
+			sample.Reports = b.Points
+		}
+		with.Curve = append(with.Curve, sample)
 	}
 	if e.trial, e.stepped, e.first = &with, curve.Stepped(), 0; e.stepped && buckets[0].First == buckets[0].Last {
 		e.first = buckets[0].Points

@@ -134,7 +134,7 @@ func (h *history) object(t *suggest.Trial) *v1beta1.Trial {
 
 // bytes estimates the memory of the trials and their curves.
 func (h *history) bytes() int {
-	const trialBytes, sampleBytes = 512, 16
+	const trialBytes, sampleBytes = 512, 24
 	return trialBytes*len(h.entries) + sampleBytes*h.samples
 }
 

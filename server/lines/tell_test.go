@@ -25,7 +25,11 @@ func seen(s suggest.Study) []string {
 			text += fmt.Sprintf(" constraints %v", t.Constraints)
 		}
 		if t.Curve != nil {
-			text += fmt.Sprintf(" curve %v", t.Curve)
+			var samples []string
+			for _, c := range t.Curve {
+				samples = append(samples, fmt.Sprintf("{%d %v}", c.Step, c.Value))
+			}
+			text += fmt.Sprintf(" curve %v", samples)
 		}
 		if t.Resource != 0 || t.Meta != nil {
 			text += fmt.Sprintf(" resource %v meta %v", t.Resource, t.Meta)

@@ -57,6 +57,15 @@ func loss(o suggest.Objective, value float64) float64 {
 // len is how many reports there are.
 func (c course) len() int { return len(c.samples) }
 
+// reports is how many there were before the curve was thinned out.
+func (c course) reports() int {
+	n := int64(0)
+	for _, s := range c.samples {
+		n += max(1, s.Reports)
+	}
+	return int(n)
+}
+
 // step of the i-th report.
 func (c course) step(i int) int64 { return c.samples[i].Step }
 
@@ -88,11 +97,20 @@ func (c course) from(step int64) course {
 
 func compareStep(s suggest.Sample, step int64) int { return cmp.Compare(s.Step, step) }
 
-// split gives the first n reports and the others.
+// split gives the first n samples and the others.
 func (c course) split(n int) (before, after course) {
 	before, after = c, c
 	before.samples, after.samples = c.samples[:n], c.samples[n:]
 	return before, after
+}
+
+// recent are the last samples, which stand for at least n reports, and before are the others.
+func (c course) recent(n int) (before, recent course) {
+	at, sum := c.len(), int64(0)
+	for ; at > 0 && sum < int64(n); at-- {
+		sum += max(1, c.samples[at-1].Reports)
+	}
+	return c.split(at)
 }
 
 // best is the smallest loss, +Inf when there is none.

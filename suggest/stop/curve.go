@@ -76,17 +76,17 @@ func (e *extrapolation) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why 
 		end = horizon(s)
 	}
 	own := readCourse(o, t.Curve)
-	if own.len() < e.start || own.last() >= end {
+	if own.len() == 0 || own.reports() < e.start || own.last() >= end {
 		return false, ""
 	}
 	complete, incumbent, number := e.complete(s, t, end)
 	if len(complete) < e.minTrials || own.best() <= incumbent {
 		return false, ""
 	}
-	if _, tail := own.split(own.len() - e.start); math.IsInf(tail.best(), 1) {
+	if _, tail := own.recent(e.start); math.IsInf(tail.best(), 1) {
 		return true, fmt.Sprintf("it has reported no number since step %d", tail.step(0))
 	}
-	if own = e.entered(own, end); own.len() < e.start {
+	if own = e.entered(own, end); own.reports() < e.start {
 		return false, ""
 	}
 	step := own.last()

@@ -56,10 +56,10 @@ func newPatience(r *suggest.SettingsReader) suggest.Stopper {
 func (p patience) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if own.len() < p.start || own.len() <= p.reports {
+	before, recent := own.recent(p.reports)
+	if own.reports() < p.start || before.len() == 0 {
 		return false, ""
 	}
-	before, recent := own.split(own.len() - p.reports)
 	best := before.best()
 	if improved := recent.best(); improved < best && best-improved > p.minDelta {
 		return false, ""

@@ -24,7 +24,7 @@ type quantileRule struct {
 func (q quantileRule) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if own.len() == 0 || own.len() < q.start {
+	if own.len() == 0 || own.reports() < q.start {
 		return false, ""
 	}
 	if since, ok := own.diverged(); ok {

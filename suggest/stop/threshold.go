@@ -44,7 +44,7 @@ func newThreshold(r *suggest.SettingsReader) suggest.Stopper {
 func (r threshold) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if own.len() == 0 || own.len() < r.start {
+	if own.len() == 0 || own.reports() < r.start {
 		return false, ""
 	}
 	step, value := own.last(), o.Loss(own.final())
