@@ -216,6 +216,14 @@ func (g *gaussian) update(steps []step, p Parameters) {
 	g.tame()
 }
 
+// widen is for a generation that says nothing, as all results are equally good. Steps that
+// cancel out would look too long, and the search would stay where it began (tutorial, appendix
+// B.4: flat fitness).
+func (g *gaussian) widen(p Parameters) {
+	g.sigma *= math.Exp(0.2 + p.CSigma/p.DSigma)
+	g.tame()
+}
+
 // learn updates the covariance; stalled makes up for a stalled path.
 func (g *gaussian) learn(steps []step, p Parameters, stalled float64, scratch []float64) {
 	sum := 0.0

@@ -66,6 +66,7 @@ type Model struct {
 	gauss   *gaussian
 	cats    *categories
 	window  []float64 // best losses of the latest generations, oldest first
+	differ  bool      // whether one result was ever better than another
 	// Generation counts the updates.
 	Generation int
 }
@@ -256,7 +257,11 @@ func (m *Model) Update(results []Candidate, best float64) {
 		for r, result := range results {
 			steps[r] = step{y: m.steps(result), mean: forMean[r], covariance: forCovariance[r]}
 		}
-		m.gauss.update(steps, p)
+		if m.differ = m.differ || results[0].Rank != results[len(results)-1].Rank; m.differ {
+			m.gauss.update(steps, p)
+		} else {
+			m.gauss.widen(p)
+		}
 		for k, i := range m.numbers {
 			if m.options.Dims[i].Kind == box.Continuous {
 				m.gauss.mean[k] = math.Min(math.Max(m.gauss.mean[k], 0), 1)
