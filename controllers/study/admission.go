@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -90,6 +91,36 @@ func DoubtfulBudget(spec *v1beta1.ExperimentSpec) (warnings []string) {
 		todo += fmt.Sprintf(", or a parallelTrialCount of %d", fewer)
 	}
 	return []string{fmt.Sprintf("spec.maxTrialCount: %d trials, %d at a time, are too few for short ones, so all will be whole: %s", budget, parallel, todo)}
+}
+
+// DoubtfulResources says which resources of the settings no trial can have, as the parameter for
+// them does not reach so far. Katib does not look at its range.
+func DoubtfulResources(spec *v1beta1.ExperimentSpec) (warnings []string) {
+	space, _, err := spaceOf(spec)
+	if spec.Algorithm == nil || ProposedByService(spec) || err != nil {
+		return nil
+	}
+	settings := spec.Algorithm.AlgorithmSettings
+	at := slices.IndexFunc(settings, func(s v1beta1.AlgorithmSetting) bool { return s.Name == "resource_name" })
+	if at < 0 {
+		return nil
+	}
+	i, ok := space.Index(settings[at].Value)
+	if !ok {
+		return nil
+	}
+	p := space.At(i)
+	for k, s := range settings {
+		path := field.NewPath("spec", "algorithm", "algorithmSettings").Index(k)
+		x, err := strconv.ParseFloat(s.Value, 64)
+		switch asked := slices.Contains([]string{"r_l", "r_max", "r_min"}, s.Name) && err == nil; {
+		case asked && x > p.Max():
+			warnings = append(warnings, fmt.Sprintf("%s: %s is %s, but %s is at most %g, so no trial gets more: raise its max", path, s.Name, s.Value, p.Name(), p.Max()))
+		case asked && x < p.Min():
+			warnings = append(warnings, fmt.Sprintf("%s: %s is %s, but %s is at least %g, so no trial gets less: lower its min", path, s.Name, s.Value, p.Name(), p.Min()))
+		}
+	}
+	return warnings
 }
 
 // ShortFrom is the smallest maxTrialCount with which auto makes trials short; 0: none.

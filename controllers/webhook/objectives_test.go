@@ -1,9 +1,12 @@
 package webhook_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/webhook"
@@ -120,6 +123,33 @@ func TestABudgetWithoutRoomForShortTrialsGetsAWarning(t *testing.T) {
 			warnings, errs := rules.Validate(exp, old)
 			if diff := cmp.Diff(tc.want, warnings); diff != "" || len(errs) > 0 {
 				t.Errorf("errors %v, warnings (-want +got)\n%s", errs, diff)
+			}
+		})
+	}
+}
+
+// Katib sets the parameter to any resource, whatever its range.
+func TestResourcesThatNoTrialCanHaveGetAWarning(t *testing.T) {
+	tests := map[string]struct {
+		setting, value string
+		want           []string
+	}{
+		"all can be had":     {"r_max", "27", nil},
+		"too much":           {"r_l", "28", []string{"spec.algorithm.algorithmSettings[1]: r_l is 28, but epochs is at most 27, so no trial gets more: raise its max"}},
+		"too little":         {"r_min", "2", []string{"spec.algorithm.algorithmSettings[1]: r_min is 2, but epochs is at least 3, so no trial gets less: lower its min"}},
+		"no resource at all": {"eta", "2", nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			exp := example(t, "random")
+			s := &exp.Spec
+			s.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "hyperband", AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: "epochs"}, {Name: tc.setting, Value: tc.value}}}
+			s.Parameters = append(s.Parameters, v1beta1.ParameterSpec{Name: "epochs", ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: v1beta1.FeasibleSpace{Min: "3", Max: "27"}})
+			webhook.Default(exp)
+			warnings, _ := rules.Validate(exp, nil)
+			got := slices.DeleteFunc(warnings, func(w string) bool { return !strings.Contains(w, "algorithmSettings") })
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}

@@ -57,6 +57,7 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 		errs = append(errs, e)
 	}
 	warnings = append(warnings, doubtfulSettings(s)...)
+	warnings = append(warnings, study.DoubtfulResources(s)...)
 	if old == nil { // a budget that changes later does not change the lengths
 		warnings = append(warnings, study.DoubtfulBudget(s)...)
 	}

@@ -122,6 +122,24 @@ func TestASamplerThatLearnsKeepsTheContract(t *testing.T) {
 	holdToContract(t, r)
 }
 
+// What the parameter of the resource cannot be is no rung: it would be trained twice.
+func TestRungsLieInTheRangeOfTheParameter(t *testing.T) {
+	epochs := suggest.ParameterSpec{Name: "epochs", Kind: suggest.Int, Min: "10", Max: "100"}
+	for _, settings := range [][]suggest.Setting{
+		nil, {{Name: "r_max", Value: "1000"}}, {{Name: "r_min", Value: "1"}}, {{Name: "r_l", Value: "1000"}, {Name: "r_min", Value: "1"}},
+	} {
+		for _, name := range multiFidelity {
+			w := newWorld(t, name, append(unit(), epochs), append(slices.Clone(settings), suggest.Setting{Name: "resource_name", Value: "epochs"})...)
+			w.play(40, 1)
+			for _, trial := range w.study.Trials {
+				if got := trial.Point[1].Float(); got != trial.Resource {
+					t.Errorf("%s, %v: trial %d of resource %g trains for %g", name, settings, trial.Number, trial.Resource, got)
+				}
+			}
+		}
+	}
+}
+
 // A power is a power, also where floating point has log(243)/log(3) below 5.
 func TestRungsAreCountedInWholeNumbers(t *testing.T) {
 	for r, want := range map[string]float64{"243": 1, "242": 2, "728": 2, "729": 1} {

@@ -102,6 +102,10 @@ func readFidelity(space suggest.Space, r *suggest.SettingsReader, sampled bool) 
 	if f.min > f.max {
 		r.Fail("r_min", "is %d, above r_max, %d; lower it", f.min, f.max)
 	}
+	if f.parameter >= 0 { // beyond its range, one rung would train as long as the next
+		f.max = min(max(f.max, low), high)
+		f.min = min(max(f.min, low), f.max)
+	}
 	for r := f.min; r <= f.max/f.eta; r *= f.eta {
 		f.depth++
 	}
