@@ -265,6 +265,9 @@ func (a *pbt) repeat(v *interval, failures []*interval, x exploration) (why, fal
 // goOn is for a member whose last interval has ended.
 func (a *pbt) goOn(v, own *interval, x exploration) (why, fallback string, err error) {
 	st := x.population.rank(own, a.quantile)
+	if own.outcome == stopped { // which may be more than the share of the worst
+		st.bottom, st.donors = true, x.population.donors(own.generation, v.member, a.quantile)
+	}
 	if st.bottom && len(st.donors) > 0 {
 		what := fmt.Sprintf("member %d stood at place %d of %d in generation %d", v.member, st.better+1, st.ranked, own.generation)
 		return a.replace(v, st.donors, what, x)
