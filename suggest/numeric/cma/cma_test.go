@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -283,6 +284,19 @@ func TestForeignResultsAreCut(t *testing.T) {
 		if v <= 0.5 || v > 0.503 {
 			t.Errorf("a foreign result moved the mean to %v", v)
 		}
+	}
+}
+
+// A model has no place for a dimension with one value.
+func TestAWarmStartIsOfWhatVaries(t *testing.T) {
+	number, fixed := box.Dim{}, box.Dim{Kind: box.Ordered, Levels: []float64{0.5}}
+	three, only := box.Dim{Kind: box.Choice, Count: 3}, box.Dim{Kind: box.Choice, Count: 1}
+	want := WarmStart([]box.Dim{number, number, three}, [][]float64{{0.1, 0.9, 2}, {0.2, 0.5, 2}, {0.4, 0.8, 1}})
+	dims := []box.Dim{only, number, fixed, number, three}
+	got := WarmStart(dims, [][]float64{{0, 0.1, 0.5, 0.9, 2}, {0, 0.2, 0.5, 0.5, 2}, {0, 0.4, 0.5, 0.8, 1}})
+	got.Mean = want.Mean // which has a place for each
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("with what does not vary it is %+v, without %+v", got, want)
 	}
 }
 

@@ -17,11 +17,13 @@ func WarmStart(dims []box.Dim, rows [][]float64) *Start {
 	var numbers []int
 	for i, dim := range dims {
 		s.Mean[i] = average(rows, i)
-		if dim.Kind != box.Choice {
+		switch {
+		case constant(dim): // no model has it
+		case dim.Kind != box.Choice:
 			numbers = append(numbers, i)
-			continue
+		default:
+			s.Probabilities = append(s.Probabilities, frequencies(rows, i, dim.Count))
 		}
-		s.Probabilities = append(s.Probabilities, frequencies(rows, i, dim.Count))
 	}
 	if len(rows) > 1 && len(numbers) > 0 {
 		s.spread(rows, numbers)
