@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -23,10 +24,13 @@ const (
 	lease = time.Minute
 	// wait is how long one question waits for a trial.
 	wait = 20 * time.Second
-	// tries is how often a call is made that fails in passing, with pauses of tryPause,
-	// and twice as long after each.
-	tries    = 6
-	tryPause = 200 * time.Millisecond
+	// A call that fails in passing is made again after tryPause, then after twice as long,
+	// up to longPause: tries times, and for as long as patience once the service has
+	// answered. A manager that is replaced is away for half a minute.
+	tries     = 6
+	tryPause  = 200 * time.Millisecond
+	longPause = 5 * time.Second
+	patience  = 2 * time.Minute
 )
 
 // ErrDone says that there are no more trials: the experiment has ended.
@@ -47,6 +51,8 @@ type Client struct {
 	// Lease is how long a trial stays this program's without a heartbeat. Zero: one
 	// minute.
 	Lease time.Duration
+
+	answered atomic.Bool
 }
 
 // New makes a client of the API at a URL, such as http://127.0.0.1:20443, which token
@@ -105,7 +111,7 @@ func (c *Client) Ask(ctx context.Context, experiment string) (t *Trial, running 
 			Parent: experiment, Count: 1, Worker: c.Worker, RequestId: rand.Text(),
 			Lease: durationpb.New(length), MaxWait: durationpb.New(wait),
 		}
-		answer, err := retry(ctx, c.SuggestTrials, request)
+		answer, err := retry(ctx, c, c.SuggestTrials, request)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -155,7 +161,7 @@ func (t *Trial) Report(ctx context.Context, step int64, values map[string]float6
 }
 
 func (t *Trial) report(ctx context.Context, m []*vernierv1.Measurement) error {
-	answer, err := retry(ctx, t.client.ReportTrial, &vernierv1.ReportTrialRequest{Name: t.GetName(), Attempt: t.GetAttempt(), Measurements: m})
+	answer, err := retry(ctx, t.client, t.client.ReportTrial, &vernierv1.ReportTrialRequest{Name: t.GetName(), Attempt: t.GetAttempt(), Measurements: m})
 	if err == nil && answer.GetDirective() == vernierv1.ReportTrialResponse_STOP {
 		err = &StopError{answer.GetWhy()}
 		t.end(err)
@@ -188,13 +194,13 @@ func (t *Trial) Fail(ctx context.Context, reason string) error {
 
 func (t *Trial) complete(ctx context.Context, r *vernierv1.CompleteTrialRequest) error {
 	r.Name, r.Attempt = t.GetName(), t.GetAttempt()
-	_, err := retry(ctx, t.client.CompleteTrial, r)
+	_, err := retry(ctx, t.client, t.client.CompleteTrial, r)
 	return t.over(ctx, err)
 }
 
 // Release hands the trial back, so that another worker can run it.
 func (t *Trial) Release(ctx context.Context) error {
-	_, err := retry(ctx, t.client.ReleaseTrial, &vernierv1.ReleaseTrialRequest{Name: t.GetName(), Attempt: t.GetAttempt()})
+	_, err := retry(ctx, t.client, t.client.ReleaseTrial, &vernierv1.ReleaseTrialRequest{Name: t.GetName(), Attempt: t.GetAttempt()})
 	return t.over(ctx, err)
 }
 
@@ -210,16 +216,20 @@ func (t *Trial) over(ctx context.Context, err error) error {
 
 // retry makes a call again that failed in passing. All calls of the API may be made
 // again.
-func retry[Q, A any](ctx context.Context, call func(context.Context, *Q) (*A, error), request *Q) (*A, error) {
-	pause := tryPause
+func retry[Q, A any](ctx context.Context, c *Client, call func(context.Context, *Q) (*A, error), request *Q) (*A, error) {
+	began, pause := time.Now(), tryPause
 	for i := 1; ; i++ {
 		answer, err := call(ctx, request)
-		switch code := connect.CodeOf(err); {
+		code := connect.CodeOf(err)
+		if err == nil || code != connect.CodeUnavailable {
+			c.answered.Store(true)
+		}
+		switch {
 		case err == nil:
 			return answer, nil
 		case Reason(err) == "STALE_ATTEMPT":
 			return nil, fmt.Errorf("%w: %w", ErrStale, err)
-		case code != connect.CodeUnavailable || i == tries:
+		case code != connect.CodeUnavailable || i >= tries && !(c.answered.Load() && time.Since(began) < patience):
 			return nil, err
 		}
 		timer := time.NewTimer(pause)
@@ -229,6 +239,6 @@ func retry[Q, A any](ctx context.Context, call func(context.Context, *Q) (*A, er
 			return nil, ctx.Err()
 		case <-timer.C:
 		}
-		pause *= 2
+		pause = min(2*pause, longPause)
 	}
 }

@@ -49,6 +49,41 @@ def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch):
         server.shutdown()
 
 
+def test_a_service_that_has_answered_is_waited_for(monkeypatch):
+    answers = [503] * 3 + [200] + [503] * 20 + [200] + [503]
+
+    class Service(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            code = answers.pop(0) if len(answers) > 1 else answers[0]
+            self.send_response(code)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}" if code == 200 else b"no")  # of a proxy
+
+        def log_message(self, *_):
+            pass
+
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    with http.server.HTTPServer(("127.0.0.1", 0), Service) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        client = Client(f"http://127.0.0.1:{server.server_port}", "token")
+        for _ in range(2):
+            assert client.call("CompleteTrial", name="any") == {}
+        assert answers == [503]
+        started = now[0]
+        with pytest.raises(VernierError):
+            client.call("CompleteTrial", name="any")
+        assert 100 < now[0] - started < 140
+        started = now[0]
+        with pytest.raises(VernierError):
+            Client(client.server, "token").call("CompleteTrial", name="any")
+        assert now[0] - started < 20
+        server.shutdown()
+
+
 def served():
     return Client("http://127.0.0.1:1", "token")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import http.client
+import itertools
 import json
 import os
 import random
@@ -27,6 +28,9 @@ _STATES = {"SUCCEEDED": "succeeded", "PRUNED": "pruned", "FAILED": "failed", "IN
            "CANCELLED": "cancelled"}
 # What a later program may ask otherwise, of the same experiment.
 _BUDGET = ("maxTrialCount", "parallelTrialCount", "resumePolicy")
+# For how long, in seconds, a service that has answered before is waited for: a manager that
+# is replaced is away for half a minute.
+_PATIENCE = 120
 # Of a trial that is another worker's, or that is no more.
 _LOST = ("STALE_ATTEMPT", "NOT_FOUND", "ALREADY_COMPLETED")
 
@@ -43,6 +47,7 @@ class Client:
     def __init__(self, server: Optional[str] = None, token: Optional[str] = None, *, ca: Optional[str] = None,
                  namespace: str = "default", lease: float = 60) -> None:
         self.server = (server or os.environ.get("VERNIER_SERVER") or _home_server()).rstrip("/")
+        self._answered = False
         self._token = token or os.environ.get("VERNIER_TOKEN") or _home_file("api.token")
         self.namespace, self.lease = namespace, lease
         handlers: List[urllib.request.BaseHandler] = []
@@ -123,14 +128,19 @@ class Client:
 
     def call(self, method: str, **message: Any) -> Dict[str, Any]:
         """Call a method of vernier.v1.ExperimentService with a message as JSON. What fails in passing is repeated."""
+        return self._call(method, message, _PATIENCE)
+
+    def _call(self, method: str, message: Mapping[str, Any], patience: float) -> Dict[str, Any]:
         body = json.dumps(message).encode()
-        for attempt in range(7):
+        began = time.monotonic()
+        for attempt in itertools.count():
             request = urllib.request.Request(
                 f"{self.server}/vernier.v1.ExperimentService/{method}", body,
                 {"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"})
             try:
                 with self._opener.open(request, timeout=90) as response:
                     answer: Dict[str, Any] = json.load(response)
+                    self._answered = True
                     return answer
             except urllib.error.HTTPError as e:
                 with e:
@@ -139,11 +149,11 @@ class Client:
                 reason = getattr(e, "reason", e)
                 failure = VernierError(f"{self.server} does not answer ({reason}); is `vernier up` running?",
                                        "UNAVAILABLE")
-            if failure.reason != "UNAVAILABLE":
+            patient = self._answered and time.monotonic() - began < patience
+            if failure.reason != "UNAVAILABLE" or attempt >= 6 and not patient:
                 raise failure
-            if attempt < 6:
-                time.sleep(random.uniform(0.5, 1) * 0.2 * 2 ** attempt)
-        raise failure
+            time.sleep(random.uniform(0.5, 1) * min(0.2 * 2 ** attempt, 5))
+        raise AssertionError  # the loop has no end
 
 
 class RemoteStudy(Searching):
@@ -217,7 +227,7 @@ class RemoteStudy(Searching):
         message: Dict[str, Any] = {"name": trial.name, "attempt": trial.attempt}
         try:
             if outcome == "released":
-                self.client.call("ReleaseTrial", **message)
+                self.client._call("ReleaseTrial", message, 0)  # the program is to end
                 return
             message[outcome] = {"values": _json(values)} if outcome == "succeeded" else (
                 {} if outcome == "pruned" else {"reason": _text(reason[:1000])})
