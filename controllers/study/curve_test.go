@@ -262,8 +262,10 @@ func TestLongCurvesEndWithTheGreatestStep(t *testing.T) {
 // Nor is a trial within its first step, where the first steps of others have several values.
 func TestATrialWithinItsFirstStepIsNotComparedWithTheEndsOfOthers(t *testing.T) {
 	curve := func(state suggest.State, first int64, samples ...int64) entry {
-		return entry{trial: &suggest.Trial{State: state, Curve: path(samples...)}, stepped: true, first: first}
+		return entry{trial: &suggest.Trial{State: state, Curve: path(samples...)}, stepped: true, first: first, beyond: len(samples) > 2}
 	}
+	within := curve(suggest.Running, 3, 1, 6) // the second step, of which nothing counts yet
+	within.beyond = true
 	for name, tc := range map[string]struct {
 		entries []entry
 		want    []int // lengths of the curves
@@ -272,9 +274,11 @@ func TestATrialWithinItsFirstStepIsNotComparedWithTheEndsOfOthers(t *testing.T) 
 			curve(suggest.Succeeded, 10, 1, 5, 2, 4), curve(suggest.Running, 3, 1, 6), curve(suggest.Running, 10, 1, 6),
 			curve(suggest.Running, 5, 1, 6, 2, 5), curve(suggest.Pruned, 2, 1, 9), curve(suggest.Running, 20, 1, 6),
 		}, []int{2, 0, 1, 2, 1, 1}},
-		"none is":                     {[]entry{curve(suggest.Running, 3, 1, 6), curve(suggest.Running, 1, 1, 6)}, []int{0, 0}},
-		"one value in each":           {[]entry{curve(suggest.Running, 1, 1, 6), curve(suggest.Running, 1, 1, 6)}, []int{1, 1}},
-		"a program that has one step": {[]entry{curve(suggest.Succeeded, 9, 0, 6), curve(suggest.Running, 3, 0, 6)}, []int{1, 1}},
+		"none is":                      {[]entry{curve(suggest.Running, 3, 1, 6), curve(suggest.Running, 1, 1, 6)}, []int{0, 0}},
+		"the next has begun":           {[]entry{within, curve(suggest.Running, 2, 1, 6), curve(suggest.Running, 3, 1, 6)}, []int{1, 0, 1}},
+		"fewer points in a first step": {[]entry{within, curve(suggest.Succeeded, 9, 1, 5, 2, 4)}, []int{1, 2}},
+		"one value in each":            {[]entry{curve(suggest.Running, 1, 1, 6), curve(suggest.Running, 1, 1, 6)}, []int{1, 1}},
+		"a program that has one step":  {[]entry{curve(suggest.Succeeded, 9, 0, 6), curve(suggest.Running, 3, 0, 6)}, []int{1, 1}},
 	} {
 		var got []int
 		for _, trial := range together(tc.entries) {

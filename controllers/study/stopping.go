@@ -73,14 +73,14 @@ func together(entries []entry) []*suggest.Trial {
 	stepped, most, whole := false, int64(0), int64(0)
 	for _, e := range entries {
 		stepped, most = stepped || e.stepped, max(most, e.first)
-		if len(e.trial.Curve) > 1 {
+		if e.beyond {
 			whole = max(whole, e.first)
 		}
 	}
 	trials := make([]*suggest.Trial, len(entries))
 	for i, e := range entries {
 		trials[i] = e.trial
-		within := e.trial.State == suggest.Running && len(e.trial.Curve) == 1 &&
+		within := e.trial.State == suggest.Running && len(e.trial.Curve) == 1 && !e.beyond &&
 			(e.first < whole || whole == 0 && most > 1 && e.trial.Curve[0].Step > 0) // at 0 it may be that of all
 		if stepped && !e.stepped || within {
 			without := *e.trial
@@ -129,7 +129,8 @@ func (s *Study) readCurve(ctx context.Context, scan Scan, e *entry) error {
 	with := *e.trial
 	with.Curve = nil
 	buckets := curve.Buckets()
-	if n := len(buckets); n > 1 && e.trial.State == suggest.Running && goesOn(buckets[n-2], buckets[n-1]) {
+	e.beyond = len(buckets) > 1
+	if n := len(buckets); e.beyond && e.trial.State == suggest.Running && goesOn(buckets[n-2], buckets[n-1]) {
 		buckets = buckets[:n-1]
 	}
 	for _, b := range buckets {

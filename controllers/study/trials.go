@@ -41,6 +41,7 @@ type entry struct {
 	curve   bool   // trial has its whole curve
 	stepped bool   // whose places are steps
 	first   int64  // points of the first step
+	beyond  bool   // it has reported of a second step
 }
 
 // update takes in the trials, in order of number, and says whether anything has
