@@ -121,7 +121,7 @@ func containerCause(pod *corev1.Pod, name string, t *corev1.ContainerStateTermin
 	switch {
 	case t.Reason == "OOMKilled":
 		return fmt.Sprintf("%s ran out of memory and was killed (OOMKilled)%s: raise resources.limits.memory, or make the model or batch smaller", who, memoryLimit(pod, name))
-	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun" || t.Reason == "RunContainerError":
+	case unstarted(t):
 		return fmt.Sprintf("%s could not be started%s: check that its command exists in the image and may be executed", who, message)
 	case t.Reason == "DeadlineExceeded":
 		return fmt.Sprintf("%s was stopped because its deadline passed: raise activeDeadlineSeconds or train for fewer steps", who)
@@ -301,14 +301,15 @@ func startOf(pod *corev1.Pod) time.Time {
 }
 
 // dueSince is since when a container that waits could have run: its pod has its node, the
-// init containers have ended, and so has what it ran before.
+// init containers have ended, and so has what it ran before. A program that could not be
+// started has not run.
 func dueSince(pod *corev1.Pod, s corev1.ContainerStatus) time.Time {
 	since, before := startOf(pod), []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated}
 	for _, i := range pod.Status.InitContainerStatuses {
 		before = append(before, i.State.Terminated)
 	}
 	for _, t := range before {
-		if t != nil && t.FinishedAt.After(since) {
+		if t != nil && !unstarted(t) && t.FinishedAt.After(since) {
 			since = t.FinishedAt.Time
 		}
 	}

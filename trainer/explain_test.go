@@ -289,6 +289,9 @@ func TestWaitsSince(t *testing.T) {
 	again, prepared := *started.DeepCopy(), *started.DeepCopy()
 	again.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 1, FinishedAt: last}
 	prepared.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "download", State: corev1.ContainerState{Terminated: &terminated{FinishedAt: last}}}}
+	unstartable := *started.DeepCopy()
+	unstartable.Status.ContainerStatuses[0].State.Waiting.Reason = "RunContainerError"
+	unstartable.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 128, Reason: "StartError", FinishedAt: last}
 	gated := *image.DeepCopy()
 	gated.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 	for name, tc := range map[string]struct {
@@ -296,7 +299,7 @@ func TestWaitsSince(t *testing.T) {
 		want metav1.Time
 	}{
 		"made": {image, made}, "behind gates": {gated, made}, "on a node": {started, later}, "without a node": {unschedulable, later},
-		"after it has run": {again, last}, "after an init container": {prepared, last},
+		"that never ran": {unstartable, later}, "after it has run": {again, last}, "after an init container": {prepared, last},
 	} {
 		if got := trainer.Waiting([]corev1.Pod{tc.pod}); !got.Since.Equal(tc.want.Time) {
 			t.Errorf("%s: since %s, want %s", name, got.Since, tc.want)

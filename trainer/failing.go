@@ -48,6 +48,11 @@ func disrupted(c corev1.PodCondition) bool {
 	return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 }
 
+// unstarted reports that a container ended as its program could not be started.
+func unstarted(t *corev1.ContainerStateTerminated) bool {
+	return t.Reason == "StartError" || t.Reason == "ContainerCannotRun" || t.Reason == "RunContainerError"
+}
+
 // endOf is when the last container of a pod ended, or else when the pod began.
 func endOf(pod *corev1.Pod) time.Time {
 	end := startOf(pod)
