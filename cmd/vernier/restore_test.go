@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -61,6 +62,41 @@ func TestRestorePassesOverARefusedExperiment(t *testing.T) {
 	var trials v1beta1.TrialList
 	if err := c.List(t.Context(), &trials); err != nil || len(trials.Items) != 1 {
 		t.Errorf("trials are %+v, %v", trials.Items, err)
+	}
+}
+
+// One that is made, and whose state cannot be, would begin anew without its trials.
+func TestRestoreEndsWhereAnExperimentIsHalfMade(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			o.SetUID(types.UID("new-" + o.GetName()))
+			delete(o.(*unstructured.Unstructured).Object, "status") // as the API server
+			return c.Create(ctx, o, opts...)
+		},
+		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
+			return apierrors.NewForbidden(v1beta1.GroupVersion.WithResource("experiments").GroupResource(), "e", nil)
+		}}).Build()
+	const objects = `{apiVersion: v1, kind: List, items: [
+  {apiVersion: kubeflow.org/v1beta1, kind: Experiment, metadata: {namespace: default, name: a, uid: a}, status: {trials: 3}},
+  {apiVersion: kubeflow.org/v1beta1, kind: Experiment, metadata: {namespace: default, name: b, uid: b}, status: {trials: 3}}]}`
+	file := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := newRestoreCommand(func(context.Context, bool) (*session, error) { return &session{client: c}, nil })
+	cmd.SetArgs([]string{file})
+	if err := cmd.ExecuteContext(t.Context()); err == nil {
+		t.Error("that a state cannot be made is no error")
+	} else {
+		requireText(t, err.Error(), "restore Experiment default/a: experiments", "forbidden")
+	}
+	var made v1beta1.ExperimentList
+	if err := c.List(t.Context(), &made); err != nil || len(made.Items) != 1 {
+		t.Errorf("%d experiments are there, %v: want the first alone", len(made.Items), err)
 	}
 }
 

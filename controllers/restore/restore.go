@@ -118,7 +118,7 @@ func (o Objects) Make(ctx context.Context, c client.Client, now time.Time) (Rest
 		switch {
 		case err == nil:
 			r.UIDs[u.GetUID()] = uid
-		case u.GetKind() == "Experiment" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || errors.Is(err, errTaken)):
+		case uid == "" && u.GetKind() == "Experiment" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || errors.Is(err, errTaken)):
 			refused[u.GetUID()] = true
 			r.Refused = append(r.Refused, err)
 		default:
@@ -145,7 +145,8 @@ func noManager(ctx context.Context, c client.Client, now time.Time) error {
 	return nil
 }
 
-// remake makes one object, unless it is there, and returns its UID.
+// remake makes one object, unless it is there, and returns its UID: also with an error,
+// where only its state could not be made.
 func remake(ctx context.Context, c client.Client, backup *unstructured.Unstructured, made map[types.UID]types.UID) (types.UID, error) {
 	origin := originOf(backup)
 	u := fresh(backup, origin, made)
