@@ -254,6 +254,31 @@ def test_a_file_is_of_one_study_at_a_time(tmp_path):
         assert [t.values for t in study.trials] == [{"loss": 1.0}, {"loss": 2.0}]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")
+def test_a_process_that_was_forked_does_not_keep_the_file(tmp_path):
+    file = str(tmp_path / "study.jsonl")
+    begun, begins = os.pipe()
+    waits, ends = os.pipe()
+    parent = os.fork()
+    if parent == 0:  # it is killed while a process of a trial goes on
+        study = Study(SPACE, minimize="loss", trials=2, file=file)
+        if os.fork() == 0:
+            os.close(ends)
+            os.read(waits, 1)
+            os._exit(0)
+        with pytest.raises(VernierError, match="another study has"):
+            Study(SPACE, minimize="loss", trials=2, file=file)
+        os.write(begins, b"x")
+        os._exit(study is None)
+    os.close(begins)
+    try:
+        assert os.waitpid(parent, 0)[1] == 0 and os.read(begun, 1) == b"x"
+        with Study(SPACE, minimize="loss", trials=2, file=file) as study:
+            study.ask().succeed(1)
+    finally:
+        os.close(ends)
+
+
 def test_a_trial_that_could_not_be_written_is_handed_out_later(monkeypatch, tmp_path):
     with Study(SPACE, minimize="loss", trials=2, file=str(tmp_path / "study.jsonl")) as study:
         def full(descriptor):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import os
 import threading
+import weakref
 from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple
 
 try:
@@ -60,6 +62,7 @@ class Study(Searching):
             "initial": encoded(self.space, initial),
         }, algorithm, settings, seed, stopper, stopper_settings)
         self._file: Optional[BinaryIO] = None
+        self._lock: Optional[io.FileIO] = None
         if file is not None:
             try:
                 self._open(file)
@@ -97,10 +100,9 @@ class Study(Searching):
     def close(self) -> None:
         """End the process of the search. What was found stays readable."""
         self._engine.close()
+        if self._lock is not None:
+            self._lock.close()
         if self._file is not None:
-            if fcntl is not None:
-                with contextlib.suppress(OSError):  # processes that were forked have the file too
-                    fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
             self._file = None
 
@@ -200,7 +202,7 @@ class Study(Searching):
         lines: List[Dict[str, Any]] = []
         end = 0
         self._file = open(file, "ab")
-        self._lock(file)
+        self._lock = _locked(file)
         with open(file, "rb") as f:
             for line in f:
                 if not line.startswith(b'{"space": '[:len(line)] if not end else b"{"):
@@ -227,18 +229,6 @@ class Study(Searching):
         if not lines:
             self._write(**header)
 
-    def _lock(self, file: str) -> None:
-        """Keep other studies from the file: two that write it would number their trials alike."""
-        assert self._file is not None
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise VernierError(f"another study has {file} open: close() it, or name another file") from None
-        except OSError:
-            pass  # of a file system without locks
-
     def _write(self, **record: Any) -> None:
         if self._file is not None:
             self._file.write(json.dumps(record).encode() + b"\n")
@@ -258,3 +248,32 @@ def _better(direction: Optional[str], kept: float, value: float) -> float:
     if value != value:
         return kept
     return min(kept, value) if direction == "minimize" else max(kept, value)
+
+
+_locks: "weakref.WeakSet[io.FileIO]" = weakref.WeakSet()
+
+
+def _locked(file: str) -> Optional[io.FileIO]:
+    """Keep other studies from the file: two that write it would number their trials alike."""
+    if fcntl is None:
+        return None
+    lock = io.FileIO(file, "a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise VernierError(f"another study has {file} open: close() it, or name another file") from None
+    except OSError:
+        pass  # of a file system without locks
+    _locks.add(lock)
+    return lock
+
+
+def _let_go() -> None:
+    """Leave the locks to the process that was forked from: a trial's may go on when that was killed."""
+    for lock in list(_locks):
+        lock.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
