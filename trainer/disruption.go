@@ -8,13 +8,16 @@ import (
 
 // rerunDisrupted gives a batch/v1 Job, or each Job of a JobSet, a policy that ignores the
 // failure of a pod with the condition DisruptionTarget, so that another pod replaces it. A
-// Job that has its own policy keeps it. Kubernetes accepts the policy only with the restart
+// Job or JobSet that has its own policy keeps it. Kubernetes accepts the policy only with the restart
 // policy Never and if pods are replaced after their end; other Jobs stay unchanged.
 func rerunDisrupted(work *unstructured.Unstructured) {
 	switch gvk := work.GroupVersionKind(); {
 	case gvk == batchv1.SchemeGroupVersion.WithKind("Job"):
 		ignoreDisruption(work.Object["spec"])
 	case gvk.Group == "jobset.x-k8s.io" && gvk.Kind == "JobSet":
+		if at(work.Object, "spec", "failurePolicy") != nil {
+			return // it says what a lost pod does: often all start again, since they train together
+		}
 		jobs, _ := at(work.Object, "spec", "replicatedJobs").([]any)
 		for _, job := range jobs {
 			ignoreDisruption(at(job, "template", "spec"))

@@ -77,3 +77,16 @@ func TestRerunDisrupted(t *testing.T) {
 		}
 	})
 }
+
+// Its pods train together: that one is replaced does not help the others.
+func TestAJobSetThatIsStartedAgainAsAWholeKeepsItsPolicy(t *testing.T) {
+	job := map[string]any{"template": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"restartPolicy": "Never"}}}}}
+	set := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": map[string]any{
+		"failurePolicy": map[string]any{"maxRestarts": int64(3)}, "replicatedJobs": []any{job},
+	}}}
+	want := set.DeepCopy()
+	rerunDisrupted(set)
+	if diff := cmp.Diff(want, set); diff != "" {
+		t.Error(diff)
+	}
+}
