@@ -83,7 +83,7 @@ func (e *extrapolation) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why 
 	if len(complete) < e.minTrials || own.best() <= incumbent {
 		return false, ""
 	}
-	if _, tail := own.recent(e.start); math.IsInf(tail.best(), 1) {
+	if _, tail := own.split(max(0, own.len()-e.start)); math.IsInf(tail.best(), 1) {
 		return true, fmt.Sprintf("it has reported no number since step %d", tail.step(0))
 	}
 	if own = e.entered(own, end); own.reports() < e.start {

@@ -1,6 +1,7 @@
 package stop
 
 import (
+	"math"
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
@@ -73,6 +74,33 @@ func TestCurveKeepsNoStaleJudgement(t *testing.T) {
 		stop, why := kept.Stop(s, &trial)
 		if wantStop, wantWhy := fresh.Stop(s, &trial); stop != wantStop || why != wantWhy {
 			t.Fatalf("step %d: %v, %q; a new one says %v, %q", step, stop, why, wantStop, wantWhy)
+		}
+	}
+}
+
+// A sample of a long curve is the last of its reports: those before it may be numbers.
+func TestCurveForgivesOneReportWithoutANumberOfALongCurve(t *testing.T) {
+	rule, err := curveRegistration().New(suggest.Settings{{Name: "r_max", Value: "4000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	falling := func(to float64, samples int) (out []suggest.Sample) {
+		for i := range samples {
+			out = append(out, suggest.Sample{Step: int64(16 * (i + 1)), Value: to + math.Exp(-float64(i)/50), Reports: 16})
+		}
+		return out
+	}
+	var s suggest.Study
+	for number := range 6 {
+		s.Trials = append(s.Trials, &suggest.Trial{Number: number, State: suggest.Succeeded, Curve: falling(float64(number)/10, 250)})
+	}
+	for nan, want := range map[int]bool{0: false, 1: false, 4: true} {
+		curve := falling(0, 50)
+		for i := range nan {
+			curve[len(curve)-1-i].Value = math.NaN()
+		}
+		if got, why := rule.Stop(s, &suggest.Trial{Number: 6, State: suggest.Running, Curve: curve}); got != want {
+			t.Errorf("with %d at its end: %v %s", nan, got, why)
 		}
 	}
 }
