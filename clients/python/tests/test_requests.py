@@ -202,6 +202,17 @@ def alone(lr: SPACE, opt="a") -> SPACE:
     return {"loss": sum(steps) * Scaled.twice, "lr": alone.__name__ and lr}
 
 
+def with_types(lr, opt="a"):
+    import dataclasses
+    import typing
+
+    @dataclasses.dataclass
+    class Arguments:
+        name: typing.Optional[str] = None
+
+    return float("name" in typing.get_type_hints(Arguments))
+
+
 def of_a_module(lr, opt):
     return [threading.active_count() for _ in range(2)]
 
@@ -221,9 +232,10 @@ def test_a_function_that_would_fail_in_pods_is_refused(function, name):
         run(function, SPACE, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=())
 
 
-def test_a_function_that_has_all_it_uses_runs_from_its_source(asked):
-    run(alone, SPACE, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=())
+@pytest.mark.parametrize("function, printed", [(alone, "loss=12.0 lr=0.0\n"), (with_types, "loss=1.0\n")])
+def test_a_function_that_has_all_it_uses_runs_from_its_source(asked, function, printed):
+    run(function, SPACE, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=())
     (container,) = asked[0]["trialTemplate"]["trialSpec"]["spec"]["template"]["spec"]["containers"]
     command = [sys.executable, *container["command"][1:4], "lr=0"]
     out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert out.stdout == "loss=12.0 lr=0.0\n"
+    assert out.stdout == printed

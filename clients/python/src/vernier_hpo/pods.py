@@ -30,8 +30,9 @@ for word in sys.argv[2:]:
     kind, values = job["space"][name]
     params[name] = values[text] if values else int(text) if kind == "int" else float(text)
 names = {}
-# Annotations are left as they are: they may name what is not here.
-exec(compile(job["source"], job["name"] + ".py", "exec", __future__.annotations.compiler_flag), names)
+# Annotations are left as they are where they name what is not here.
+flags = 0 if job["whole"] else __future__.annotations.compiler_flag
+exec(compile(job["source"], job["name"] + ".py", "exec", flags), names)
 result = names[job["name"]](**params)
 if result is not None:
     values = result if isinstance(result, dict) else {job["metric"]: result}
@@ -69,7 +70,7 @@ def _template(function: Callable[..., Any], space: Mapping[str, Parameter], imag
     try:
         job = json.dumps({
             "source": source, "name": function.__name__, "metric": metric,
-            "packages": list(packages),
+            "packages": list(packages), "whole": not _missing(source, function.__name__, 0),
             "space": {n: (p.kind, dict(zip(p.words(), p.values))) for n, p in space.items()},
         })
     except TypeError as e:
@@ -89,10 +90,10 @@ def _template(function: Callable[..., Any], space: Mapping[str, Parameter], imag
     }
 
 
-def _missing(source: str, name: str) -> List[str]:
+def _missing(source: str, name: str, flags: int = __future__.annotations.compiler_flag) -> List[str]:
     """The names that a function's source uses, in its defaults and decorators too, and has not by itself."""
     used, has = set(), {name, *dir(builtins)}
-    todo = [compile(source, name, "exec", __future__.annotations.compiler_flag)]
+    todo = [compile(source, name, "exec", flags, dont_inherit=True)]
     for code in todo:
         for i in dis.get_instructions(code):
             if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
