@@ -61,21 +61,22 @@ func TestRerunDisrupted(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("the Jobs of a JobSet", func(t *testing.T) {
-		jobs := []any{}
-		for _, restart := range []string{"Never", "OnFailure"} {
-			jobs = append(jobs, map[string]any{"template": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"restartPolicy": restart}}}}})
-		}
-		set := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": map[string]any{"replicatedJobs": jobs}}}
-		rerunDisrupted(set)
-		var got []bool
-		for _, job := range jobs {
-			got = append(got, at(job, "template", "spec", "podFailurePolicy") != nil)
-		}
-		if diff := cmp.Diff([]bool{true, false}, got); diff != "" {
-			t.Errorf("which have a policy (-want +got):\n%s", diff)
-		}
-	})
+}
+
+func TestTheJobsOfAJobSetRerunWhatIsDisrupted(t *testing.T) {
+	jobs := []any{}
+	for _, restart := range []string{"Never", "OnFailure"} {
+		jobs = append(jobs, map[string]any{"template": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"restartPolicy": restart}}}}})
+	}
+	set := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": map[string]any{"replicatedJobs": jobs}}}
+	rerunDisrupted(set)
+	var got []bool
+	for _, job := range jobs {
+		got = append(got, at(job, "template", "spec", "podFailurePolicy") != nil)
+	}
+	if diff := cmp.Diff([]bool{true, false}, got); diff != "" {
+		t.Errorf("which have a policy (-want +got):\n%s", diff)
+	}
 }
 
 // Its pods train together: that one is replaced does not help the others.
