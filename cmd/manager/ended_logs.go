@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +34,7 @@ func endedLogs(command []string) api.EndedLogs {
 			"--", experiment+"/"+trial.Name)
 		cmd := exec.CommandContext(ctx, command[0], args...)
 		log := &endedLog{cmd: cmd}
-		cmd.Stderr = &log.said
+		cmd.Stderr, cmd.WaitDelay = &log.said, time.Second // for what it has started
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -97,7 +98,7 @@ func (l *endedLog) Close() error {
 	if !l.over {
 		l.over = true
 		_ = l.cmd.Process.Kill()
-		_ = l.pipe.Close() // for what it has started
+		_ = l.pipe.Close()
 		_ = l.cmd.Wait()
 	}
 	return nil

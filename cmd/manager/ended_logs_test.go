@@ -5,12 +5,25 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vernier-ml/vernier/server/api"
 )
+
+// What the program has started may go on, and have its pipes.
+func TestALogThatIsNotReadToItsEndIsClosedSoon(t *testing.T) {
+	log, err := endedLogs([]string{"sh", "-c", "sleep 20 & echo a; wait"})(t.Context(), types.NamespacedName{Namespace: "ml", Name: "t"}, "exp", &corev1.PodLogOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	if err := log.Close(); err != nil || time.Since(at) > 10*time.Second {
+		t.Errorf("closed after %s, %v", time.Since(at), err)
+	}
+}
 
 func TestLogsOfEndedTrials(t *testing.T) {
 	read := func(script string) (string, error) {
