@@ -52,12 +52,17 @@ func Hopeless(pods []corev1.Pod) string {
 }
 
 // evicted says that nodes have evicted too many of a job's pods because they ran short of
-// memory or disk. Pods that are drained or preempted are deleted, and not counted.
+// memory or disk. Pods that are drained or preempted are deleted, and not counted. A trial
+// that trains at the moment is left alone: its node may have room this time.
 func evicted(pods []corev1.Pod) string {
 	var last *corev1.Pod
 	n := 0
 	for i := range pods {
-		if p := &pods[i]; p.Status.Phase == corev1.PodFailed && p.Status.Reason == "Evicted" && slices.ContainsFunc(p.Status.Conditions, disrupted) {
+		p := &pods[i]
+		if p.Status.Phase == corev1.PodRunning {
+			return ""
+		}
+		if p.Status.Phase == corev1.PodFailed && p.Status.Reason == "Evicted" && slices.ContainsFunc(p.Status.Conditions, disrupted) {
 			n, last = n+1, p
 		}
 	}

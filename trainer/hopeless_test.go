@@ -55,16 +55,17 @@ func TestPodsThatAreEvictedAgainAndAgainAreHopeless(t *testing.T) {
 		Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory",
 		Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
 	}}
-	runs := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	runs, waits := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	own := *evicted.DeepCopy() // for a limit of its own, which the Job counts
 	own.Status.Conditions = nil
 	for name, c := range map[string]struct {
 		pods []corev1.Pod
 		want string
 	}{
-		"six times":                   {append(slices.Repeat([]corev1.Pod{evicted}, 6), runs), ""},
-		"seven times":                 {append(slices.Repeat([]corev1.Pod{evicted}, 7), runs), "low on resource: memory"},
-		"seven times, of many pods":   {append(slices.Repeat([]corev1.Pod{evicted}, 7), runs, runs, runs), ""},
+		"six times":                   {append(slices.Repeat([]corev1.Pod{evicted}, 6), waits), ""},
+		"seven times":                 {append(slices.Repeat([]corev1.Pod{evicted}, 7), waits), "low on resource: memory"},
+		"seven times, and it trains":  {append(slices.Repeat([]corev1.Pod{evicted}, 7), runs), ""},
+		"seven times, of many pods":   {append(slices.Repeat([]corev1.Pod{evicted}, 7), waits, waits, waits), ""},
 		"for limits of their own":     {append(slices.Repeat([]corev1.Pod{own}, 7), runs), ""},
 		"before the next one is made": {slices.Repeat([]corev1.Pod{evicted}, 7), "low on resource: memory"},
 	} {
