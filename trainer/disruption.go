@@ -6,10 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// rerunDisrupted gives a batch/v1 Job, or each Job of a JobSet, a policy that ignores the
-// failure of a pod with the condition DisruptionTarget, so that another pod replaces it. A
-// Job or JobSet that has its own policy keeps it. Kubernetes accepts the policy only with the restart
-// policy Never and if pods are replaced after their end; other Jobs stay unchanged.
+// rerunDisrupted gives a batch/v1 Job, or each Job of a JobSet, a policy that ignores
+// the failure of a pod with the condition DisruptionTarget, so that another pod
+// replaces it. A Job or JobSet that has its own policy keeps it. Kubernetes accepts the
+// policy only with the restart policy Never and if pods are replaced after their end;
+// other Jobs stay unchanged.
 func rerunDisrupted(work *unstructured.Unstructured) {
 	switch gvk := work.GroupVersionKind(); {
 	case gvk == batchv1.SchemeGroupVersion.WithKind("Job"):

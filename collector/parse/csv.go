@@ -8,13 +8,14 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// CSV reads the records of one table of comma-separated values (RFC 4180). The
-// first record names the columns; a metric is the column of exactly its name,
-// of two with one name the last. An empty cell is no value, nor is one that says so
-// (see isAbsent); another cell that is not a number is kept as text. Spaces around names and cells do not count. A record
-// may have fewer cells than there are columns, or more. A record without any
-// number that names a wanted column is a header too: programs that go on with a
-// table write another, and some write a line of something else first. The first 65,536 columns are read.
+// CSV reads the records of one table of comma-separated values (RFC 4180). The first
+// record names the columns; a metric is the column of exactly its name, of two with one
+// name the last. An empty cell is no value, nor is one that says so (see isAbsent);
+// another cell that is not a number is kept as text. Spaces around names and cells do
+// not count. A record may have fewer cells than there are columns, or more. A record
+// without any number that names a wanted column is a header too: programs that go on
+// with a table write another, and some write a line of something else first. The first
+// 65,536 columns are read.
 //
 // The step of a record is its cell in the column global_step, step, iteration
 // (or iter) or epoch, the first of these that is not empty. The time is its cell

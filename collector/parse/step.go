@@ -218,11 +218,11 @@ func (e *epochs) step(f *stepFinder) int64 {
 	return f.step
 }
 
-// withinEpochs counts steps on that begin anew in each epoch, as in
-// `Epoch [3/5], Step [300/600]`: where the step goes back, or stays, while the
-// epoch grows, the steps of the epochs before are added. They are as many as the
-// step's total, or else as the greatest one, and one more where they begin with 0. The first epoch that is seen is the
-// first, unless it is beyond 1 and its steps have a total, as after a restart: then
+// withinEpochs counts steps on that begin anew in each epoch, as in `Epoch [3/5], Step
+// [300/600]`: where the step goes back, or stays, while the epoch grows, the steps of
+// the epochs before are added. They are as many as the step's total, or else as the
+// greatest one, and one more where they begin with 0. The first epoch that is seen is
+// the first, unless it is beyond 1 and its steps have a total, as after a restart: then
 // it is counted from epoch 1.
 type withinEpochs struct {
 	epoch int64 // the last one, NoStep at the beginning

@@ -114,7 +114,8 @@ func (c *Controller) Register(mgr manager.Manager, trials *index.Trials) error {
 }
 
 // stateChanged says whether a trial's condition has changed, its job enters or leaves a
-// queue, or its use of GPUs begins to count. The live observations of running trials do not concern the experiment.
+// queue, or its use of GPUs begins to count. The live observations of running trials do
+// not concern the experiment.
 func stateChanged(before, after *v1beta1.Trial) bool {
 	return before == nil || after == nil || before.State() != after.State() || suspension(before) != suspension(after) ||
 		before.Status.ProgramStartTime.IsZero() != after.Status.ProgramStartTime.IsZero() ||

@@ -61,7 +61,7 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 		"a broken condition":      {template(func(t *v1beta1.TrialTemplate) { t.SuccessCondition = "status.#(" }), []string{"spec.trialTemplate.successCondition: Invalid value"}},
 		"a kind without defaults": {trialSpec(`"kind":"Job"`, `"kind":"Toast"`), []string{"spec.trialTemplate.successCondition: Required value: there is no default for the kind Toast", "spec.trialTemplate.failureCondition: Required"}},
 		"a training job without workers": {trialSpec(`"apiVersion":"batch/v1","kind":"Job"`, `"apiVersion":"kubeflow.org/v1","kind":"TFJob"`),
-			[]string{spec + "spec.tfReplicaSpecs: Invalid value: there are no replicas whose end is the job's: give at least one Chief or Master or Worker"}},
+			[]string{spec + "spec.tfReplicaSpecs: Invalid value: no replica decides when the job has ended: give at least one Chief or Master or Worker"}},
 		"a template that is not an object": {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec = &runtime.RawExtension{Raw: []byte(`"job.yaml"`)} }),
 			[]string{"spec.trialTemplate.trialSpec: Invalid value: the template is not an object"}},
 	})

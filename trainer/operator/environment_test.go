@@ -179,19 +179,19 @@ func TestValidateNamesTheField(t *testing.T) {
 		example
 		want string
 	}{
-		"a sound job":                 {pytorch(), example{pods: counts{"Master": 1, "Worker": 2}}, ""},
-		"types in any case":           {pytorch(), example{pods: counts{"master": 1}}, ""},
-		"no such type":                {pytorch(), example{pods: counts{"Master": 1, "PS": 1}}, "spec.pytorchReplicaSpecs.PS: a PyTorchJob has no such replicas: write Master, Worker"},
-		"no replicas whose end it is": {tensorflow(), example{pods: counts{"PS": 1}}, "spec.tfReplicaSpecs: there are no replicas whose end is the job's: give at least one Chief or Master or Worker"},
-		"no workers":                  {jax(), example{pods: counts{"Worker": 0}}, "give at least one Worker"},
-		"fewer than none":             {tensorflow(), example{pods: counts{"PS": -1, "Worker": 1}}, "spec.tfReplicaSpecs.PS.replicas: -1 is less than 0"},
-		"more than can be run":        {tensorflow(), example{pods: counts{"Chief": 1, "Worker": 2_000_000_000}}, "spec.tfReplicaSpecs: 2000000001 pods are more than the 2000"},
-		"a type in two spellings":     {jax(), example{pods: counts{"worker": 1, "Worker": 2}}, "spec.jaxReplicaSpecs.worker: Worker is given twice"},
-		"an XGBoostJob with no one":   {xgboost(), example{pods: counts{"Worker": 1}}, "spec.xgbReplicaSpecs.Master: is missing"},
-		"two launchers":               {mpi(""), example{pods: counts{"Launcher": 2, "Worker": 1}}, "spec.mpiReplicaSpecs.Launcher: an MPIJob has one launcher"},
-		"elastic without workers":     {pytorch(), example{pods: counts{"Master": 1}, extra: "elasticPolicy: {}"}, "spec.elasticPolicy: needs Worker replicas"},
-		"a policy of its own":         {jax(), example{pods: counts{"Worker": 1}, extra: "runPolicy: {cleanPodPolicy: Some}"}, `spec.runPolicy.cleanPodPolicy: "Some" is none of None, Running, All`},
-		"a number for a text":         {pytorch(), example{pods: counts{"Worker": 1}, extra: "nprocPerNode: 2"}, "spec: "},
+		"a sound job":                    {pytorch(), example{pods: counts{"Master": 1, "Worker": 2}}, ""},
+		"types in any case":              {pytorch(), example{pods: counts{"master": 1}}, ""},
+		"no such type":                   {pytorch(), example{pods: counts{"Master": 1, "PS": 1}}, "spec.pytorchReplicaSpecs.PS: a PyTorchJob has no such replicas: write Master, Worker"},
+		"none decides when it has ended": {tensorflow(), example{pods: counts{"PS": 1}}, "spec.tfReplicaSpecs: no replica decides when the job has ended: give at least one Chief or Master or Worker"},
+		"no workers":                     {jax(), example{pods: counts{"Worker": 0}}, "give at least one Worker"},
+		"fewer than none":                {tensorflow(), example{pods: counts{"PS": -1, "Worker": 1}}, "spec.tfReplicaSpecs.PS.replicas: -1 is less than 0"},
+		"more than can be run":           {tensorflow(), example{pods: counts{"Chief": 1, "Worker": 2_000_000_000}}, "spec.tfReplicaSpecs: 2000000001 pods are more than the 2000"},
+		"a type in two spellings":        {jax(), example{pods: counts{"worker": 1, "Worker": 2}}, "spec.jaxReplicaSpecs.worker: Worker is given twice"},
+		"an XGBoostJob with no one":      {xgboost(), example{pods: counts{"Worker": 1}}, "spec.xgbReplicaSpecs.Master: is missing"},
+		"two launchers":                  {mpi(""), example{pods: counts{"Launcher": 2, "Worker": 1}}, "spec.mpiReplicaSpecs.Launcher: an MPIJob has one launcher"},
+		"elastic without workers":        {pytorch(), example{pods: counts{"Master": 1}, extra: "elasticPolicy: {}"}, "spec.elasticPolicy: needs Worker replicas"},
+		"a policy of its own":            {jax(), example{pods: counts{"Worker": 1}, extra: "runPolicy: {cleanPodPolicy: Some}"}, `spec.runPolicy.cleanPodPolicy: write None, Running or All, not "Some"`},
+		"a number for a text":            {pytorch(), example{pods: counts{"Worker": 1}, extra: "nprocPerNode: 2"}, "spec: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Validate(tc.job(t, tc.framework))

@@ -19,8 +19,8 @@ type framework struct {
 	container, portName string
 	defaultPort         int32
 	restart             restartPolicy
-	// leaders are the types whose end is the job's, the first one that it has; its
-	// pods are labelled as master. A job without leader ends as its workers do.
+	// leaders are the types that decide when the job has ended: the first one that it has
+	// does. Its pods are labelled as master. A job without leader ends as its workers do.
 	leaders []string
 	// worker0 labels the first worker of a job without leader as master.
 	worker0 bool

@@ -159,7 +159,7 @@ func read(obj *unstructured.Unstructured, f framework) (*job, error) {
 	}
 	for _, policy := range []string{j.spec.RunPolicy.CleanPodPolicy, j.spec.CleanPodPolicy} {
 		if !slices.Contains([]string{"", cleanNone, cleanRunning, cleanAll}, policy) {
-			return j, fault("spec.runPolicy.cleanPodPolicy", "%q is none of None, Running, All", policy)
+			return j, fault("spec.runPolicy.cleanPodPolicy", "write None, Running or All, not %q", policy)
 		}
 	}
 	return j, j.readReplicas(obj)
@@ -205,7 +205,7 @@ func (j *job) readReplicas(obj *unstructured.Unstructured) error {
 		}
 		restart := cmp.Or(r.RestartPolicy, j.restart)
 		if !slices.Contains([]restartPolicy{always, onFailure, never, exitCode}, restart) {
-			return fault(under+".restartPolicy", "%q is none of Always, OnFailure, Never, ExitCode", restart)
+			return fault(under+".restartPolicy", "write Always, OnFailure, Never or ExitCode, not %q", restart)
 		}
 		count := int(ptr.Deref(r.Replicas, 1))
 		if count < 0 {
@@ -217,7 +217,7 @@ func (j *job) readReplicas(obj *unstructured.Unstructured) error {
 		return fault(where, "%d pods are more than the %d that a job may have", n, maxPods)
 	}
 	if l := j.leader(); l != nil && l.count == 0 || l == nil && j.count("Worker") == 0 {
-		return fault(where, "there are no replicas whose end is the job's: give at least one %s", strings.Join(append(slices.Clone(j.leaders), "Worker"), " or "))
+		return fault(where, "no replica decides when the job has ended: give at least one %s", strings.Join(append(slices.Clone(j.leaders), "Worker"), " or "))
 	}
 	slices.SortFunc(j.replicas, func(a, b replica) int {
 		return slices.Index(j.types, a.name) - slices.Index(j.types, b.name)
@@ -257,8 +257,8 @@ func (j *job) isMaster(s seat) bool {
 	return j.worker0 && s.replica == "Worker" && s.index == 0
 }
 
-// leader is the replica whose end is the job's: its master, its launcher. It is nil
-// for a job that has workers only.
+// leader is the replica that decides when the job has ended: its master, its launcher.
+// It is nil for a job that has workers only.
 func (j *job) leader() *replica {
 	for _, name := range j.leaders {
 		if r := j.of(name); r != nil {

@@ -56,10 +56,10 @@ type Config struct {
 //     train/loss is the tag loss in any directory that ends in "/train";
 //   - the tag in any other run.
 //
-// A metric belongs to the place where it is found first; of places that are
-// found at once, to the best, then to the one that began first. Other places are
-// left out, and the first of them is reported, with one exception: a run whose name
-// differs only in its numbers (version_0 and version_1, train and train2) and that began after the last
+// A metric belongs to the place where it is found first; of places that are found at
+// once, to the best, then to the one that began first. Other places are left out, and
+// the first of them is reported, with one exception: a run whose name differs only in
+// its numbers (version_0 and version_1, train and train2) and that began after the last
 // value of the one before takes over from it, as when a program starts again.
 //
 // A metric that was found in none of these places when the program has ended is
