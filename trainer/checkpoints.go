@@ -30,6 +30,9 @@ type Checkpoints struct {
 	// Parent is the trial whose checkpoints this one starts with; empty if it
 	// starts with none.
 	Parent string
+	// UID of the trial, which tells its directory from that of a deleted trial of the
+	// same name.
+	UID string
 }
 
 // addCheckpoints mounts the trial's directory in the primary container. It is made
@@ -46,7 +49,7 @@ func (p pod) addCheckpoints(main map[string]any) error {
 	if err := p.install(main); err != nil {
 		return err
 	}
-	command := []string{cmp.Or(p.c.Binary, contract.DefaultBinary), "checkpoints", "--to=" + path.Join(checkpointRoot, p.c.Trial)}
+	command := []string{cmp.Or(p.c.Binary, contract.DefaultBinary), "checkpoints", "--to=" + path.Join(checkpointRoot, p.c.Trial), "--uid=" + c.UID}
 	if c.Parent != "" {
 		command = append(command, "--from="+path.Join(checkpointRoot, c.Parent))
 	}

@@ -25,7 +25,7 @@ func TestCheckpointsAreMadeByTheUserOfTheProgram(t *testing.T) {
 	for _, kind := range []string{trainer.StdOut, trainer.File, trainer.Push} {
 		t.Run(kind, func(t *testing.T) {
 			c := collector(kind)
-			c.Checkpoints = &trainer.Checkpoints{Path: "/ckpt", Claim: "exp-pbt", Folder: "exp-1234", Parent: "exp-0000"}
+			c.Checkpoints = &trainer.Checkpoints{Path: "/ckpt", Claim: "exp-pbt", Folder: "exp-1234", Parent: "exp-0000", UID: "u1"}
 			pod := injectedTwice(t, job(t, checkpointed), c)
 			var names []string
 			for _, init := range pod.InitContainers {
@@ -37,7 +37,7 @@ func TestCheckpointsAreMadeByTheUserOfTheProgram(t *testing.T) {
 			user, readOnly := int64(1000), true
 			want := corev1.Container{
 				Name: "vernier-checkpoints", Image: "train",
-				Command:                  []string{"/var/run/vernier/bin/collector", "checkpoints", "--to=/var/run/vernier-checkpoints/exp-0001", "--from=/var/run/vernier-checkpoints/exp-0000"},
+				Command:                  []string{"/var/run/vernier/bin/collector", "checkpoints", "--to=/var/run/vernier-checkpoints/exp-0001", "--uid=u1", "--from=/var/run/vernier-checkpoints/exp-0000"},
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				SecurityContext:          &corev1.SecurityContext{RunAsUser: &user, ReadOnlyRootFilesystem: &readOnly},
 				VolumeMounts: []corev1.VolumeMount{

@@ -80,6 +80,42 @@ func TestATrialStartsWithTheCheckpointsOfItsParent(t *testing.T) {
 	}
 }
 
+func TestATrialDoesNotFindTheCheckpointsOfADeletedOneOfItsName(t *testing.T) {
+	volume := t.TempDir()
+	make := func(uid string) {
+		t.Helper()
+		var pods sync.WaitGroup
+		for range 8 {
+			pods.Go(func() {
+				var out strings.Builder
+				if code := dispatch(t.Context(), []string{"checkpoints", "--to=" + filepath.Join(volume, "e-0003"), "--uid=" + uid}, io.Discard, &out); code != 0 {
+					t.Error(out.String())
+				}
+			})
+		}
+		pods.Wait()
+	}
+	weights := func(dir string) string {
+		got, _ := os.ReadFile(filepath.Join(volume, dir, "weights"))
+		return string(got)
+	}
+	make("aaaa-1")
+	if err := os.WriteFile(filepath.Join(volume, "e-0003", "weights"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	make("aaaa-1")
+	if got := weights("e-0003"); got != "old" {
+		t.Errorf("a trial that is started again has the weights %q", got)
+	}
+	make("bbbb-2")
+	if got := weights("e-0003"); got != "" {
+		t.Errorf("the next trial of the name has the weights %q", got)
+	}
+	if got := weights("e-0003.deleted-aaaa-1"); got != "old" {
+		t.Errorf("what the deleted trial left is %q", got)
+	}
+}
+
 func TestCheckpointsThatAreGoneAreAnError(t *testing.T) {
 	volume := t.TempDir()
 	if err := os.Mkdir(filepath.Join(volume, "e-0000"), 0o755); err != nil {

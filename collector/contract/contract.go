@@ -104,6 +104,8 @@ const (
 	// ParentFile is in a trial's directory of checkpoints once it is complete, and holds
 	// the name of the trial that they were copied from.
 	ParentFile = ".vernier-parent"
+	// TrialFile is there too, and holds the UID of the trial that the directory is of.
+	TrialFile = ".vernier-trial"
 	// DefaultDir is where the shared emptyDir is mounted.
 	DefaultDir            = "/var/run/vernier"
 	DefaultTerminationLog = "/dev/termination-log"

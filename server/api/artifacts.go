@@ -262,7 +262,7 @@ func (s shelf) listIn(root *os.Root, at string, out *vernierv1.ListArtifactsResp
 				if err := s.listIn(root, name, out, looked); err != nil {
 					return err
 				}
-			case d.Type().IsRegular() && name != contract.ParentFile:
+			case d.Type().IsRegular() && name != contract.ParentFile && name != contract.TrialFile:
 				if info, err := root.Lstat(name); err == nil { // else it has gone meanwhile
 					out.Artifacts = append(out.Artifacts, &vernierv1.Artifact{Path: path.Join(s.name, name), Size: info.Size(), ModifyTime: timestamppb.New(info.ModTime().Truncate(time.Millisecond))})
 				}
