@@ -54,6 +54,7 @@ const (
 	dict     = parse.DictFilter
 	lightgbm = `(\S+'s \S+): ([-+.\deE]+)`
 	nanogpt  = `(train loss|val loss|loss) ([-+.\deE]+)`
+	array    = `(\w+)=\[?([-+.\deE]+)`
 	megatron = `\| ([\w -]+): ([-+.\deE]+)`
 )
 
@@ -102,6 +103,8 @@ var frameworks = map[string]struct {
 	"Megatron": {megatron, []string{"lm loss", "grad norm"},
 		" iteration      100/  500000 | consumed samples:        12800 | elapsed time per iteration (ms): 341.0 | learning rate: 1.500000E-05 | global batch size:   128 | lm loss: 7.654321E+00 | grad norm: -1.234 |\n",
 		[]string{"lm loss=7.654321@100", "grad norm=-1.234@100"}},
+	"CleanRL": {array, []string{"episodic_return"}, "global_step=22, episodic_return=[21.]\nglobal_step=1022, episodic_return=[-8.5e-01]\n",
+		[]string{"episodic_return=21@22", "episodic_return=-0.85@1022"}},
 	"nanoGPT":     {nanogpt, []string{"val loss", "loss"}, "step 250: train loss 2.5012, val loss 2.6e-01\niter 260: loss -3.1e-05, time 12.34ms, mfu 1.0%\n", []string{"val loss=0.26@250", "loss=-3.1e-05@260"}},
 	"torchtune":   {colon, []string{"Loss"}, "1|25|Loss: 1.2345:  10%|█         | 25/250 [00:10<01:30,  2.50it/s]\n", []string{"Loss=1.2345"}},
 	"fastai":      {none, []string{"valid_loss"}, "epoch     train_loss  valid_loss  accuracy  time    \n0         0.512341    0.412313    0.912312  00:11   \n", nil},

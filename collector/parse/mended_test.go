@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -23,6 +24,10 @@ func TestNumbersAreReadRightOrNotAtAll(t *testing.T) {
 		"a filter captures a point and an exponent":    {filters: []string{`(\w+): (\S+)`}, line: "loss: 1.e-3", want: loss(0.001, "1.e-3")},
 		"a filter leaves out the exponent":             {filters: []string{`(\w+): ([\d.]+)`}, line: "loss: 8.7654e-04", wantErr: "leaves out its exponent"},
 		"of one value of two":                          {metrics: []string{"loss", "acc"}, filters: []string{`(\w+): ([\d.]+)`}, line: "loss: 8.7e-04 acc: 0.5", want: []got{{"acc", 0.5, "", 14}}, wantErr: "e-04"},
+		"a filter captures a point at the end":         {filters: []string{`(\w+)=\[?([-+.\deE]+)`}, line: "loss=[21.]", want: loss(21, "21.")},
+		"a filter captures the end of a sentence":      {filters: []string{`(\w+): (\S+)`}, line: "loss: -0.25.", want: loss(-0.25, "-0.25.")},
+		"a filter captures a point alone":              {filters: []string{`(\w+): (\S+)`}, line: "loss: .", want: loss(math.NaN(), ".")},
+		"a filter captures a version":                  {filters: []string{`(\w+): (\S+)`}, line: "loss: 1.2.3.", want: loss(math.NaN(), "1.2.3.")},
 		"an exponent without digits is none":           {filters: []string{`(\w+): ([\d.]+)`}, line: "loss: 8.5 eV", want: loss(8.5, "")},
 	}
 	checkLines(t, func(t testing.TB, tc lineCase) Line { return newText(t, tc.metrics, tc.filters) }, tests)

@@ -93,9 +93,13 @@ func withoutGroups(b []byte) []byte {
 
 // wholeNumber reads text whose extent is known (what a filter captured, a string,
 // a cell), so that a comma or a percent sign can only be a part of the number:
-// "1,234" and "1_234" are 1234, "97.5%" is 97.5. ok is false when text is not a number.
+// "1,234" and "1_234" are 1234, "97.5%" is 97.5. A point at the end is that of "21.", as
+// numpy prints an array of floats, or of a sentence. ok is false when text is not a number.
 func wholeNumber(text []byte) (v float64, ok bool) {
 	text = bytes.TrimSuffix(text, []byte("%"))
+	if n := len(text) - 1; n > 0 && text[n] == '.' && isDigit(text[n-1]) {
+		text = text[:n]
+	}
 	if bytes.ContainsAny(text, ",_") {
 		if !grouped.Match(text) {
 			return 0, false
