@@ -17,11 +17,11 @@ const (
 	maxSearchedName = 200
 )
 
-// ColonFilter finds "name: value", and DictFilter the items of a Python dictionary;
-// \x27 is the quote that cannot stand in a shell's quotes or YAML's.
+// ColonFilter finds "name: value", also in JSON behind something else, and DictFilter
+// the items of a Python dictionary, also where numpy 2 writes np.float64(0.5); \x27 is the quote that cannot stand in a shell's quotes or YAML's.
 const (
-	ColonFilter = `([\w/.@-]+)\s*:\s*([-+]?(?:[\d.,]*\d(?:[eE][-+]?\d+)?%?|(?:nan|inf)\b))`
-	DictFilter  = `\x27([\w|/.@-]+)\x27\s*:\s*\x27?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|(?:nan|inf)\b))`
+	ColonFilter = `([\w/.@-]+)"?\s*:\s*"?([-+]?(?:[\d.,]*\d(?:[eE][-+]?\d+)?%?|(?:nan|inf)\b))`
+	DictFilter  = `\x27([\w|/.@-]+)\x27\s*:\s*(?:\x27|[\w.]+\()?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|(?:nan|inf)\b))`
 )
 
 // written is a name, a sign, and a number, which is perhaps within brackets, as
@@ -175,6 +175,8 @@ func (s *Names) line(line []byte) {
 		}
 		switch {
 		case len(m[4]) == 0:
+			s.pair(name, quote, sign, inJSON)
+		case quote == "'" && len(s.filters) == 0 && bytes.IndexByte(m[4], '(') > 0:
 			s.pair(name, quote, sign, inJSON)
 		case !inJSON && !s.known[name]: // the lists of JSON are no mistake
 			end := ""

@@ -38,6 +38,8 @@ func TestMissingNamesAreExplained(t *testing.T) {
 			want: `loss was not found: it is written "loss: tensor([[0.5, 0.6]", which is not a number: print the number alone, as .item() gives it`},
 		"one like it is written as a list": {format: "LOGFMT", text: "val_loss=[0.5]\n", missing: []string{"val_los"},
 			want: `val_los was not found: did you mean val_loss? (it is written "val_loss=[0.5]", which is not a number: print the number alone, as .item() gives it); there is val_loss`},
+		"it is a number of numpy 2 in a dictionary": {format: "TEXT", text: "{'f1': np.float64(0.5)}\n", missing: []string{"f1"},
+			want: `f1 was not found: it is written "'f1': ...", as Python prints a dictionary: use the filter '` + parse.DictFilter + `'`},
 		"it is a tensor where a filter looks": {format: "TEXT", text: "loss: tensor(0.5)\n", filters: []string{`(\w+): (\d+)`}, missing: []string{"loss"},
 			want: `loss was not found: it is written "loss: tensor(0.5)", which is not a number: print the number alone, as .item() gives it`},
 		"words are no numbers": {format: "TEXT", text: "model=resnet(a) see http://x(y) at 10:(b) loss=f()\n", missing: []string{"loss"},
