@@ -22,6 +22,11 @@ func TestStepsThatBeginAnewInEachEpochAreCountedOn(t *testing.T) {
 		"only the first of each":       {[]string{"0", "1", "2"}, []string{"0", "0", "0"}, []int64{0, 1, 2}},
 		"through all epochs":           {[]string{"1", "1", "2", "2"}, []string{"100", "200", "300", "400"}, []int64{100, 200, 300, 400}},
 		"epochs in parts, as HF's":     {[]string{"0.5", "1.0", "1.5", "2.0"}, []string{"10", "20", "30", "40"}, []int64{10, 20, 30, 40}},
+		"of two processes":             {[]string{"1", "1", "2", "2", "3", "2", "3", "3", "4"}, []string{"1", "100", "1", "100", "1", "100", "1", "100", "1"}, []int64{1, 100, 101, 200, 201, 200, 201, 300, 301}},
+		"of two, late in the first":    {[]string{"0", "0", "1", "0", "0", "1", "2"}, []string{"0", "9", "0", "5", "9", "3", "0"}, []int64{0, 9, 10, 5, 9, 13, 20}},
+		"of two, through all epochs":   {[]string{"1", "2", "1", "2", "3"}, []string{"100", "200", "100", "200", "300"}, []int64{100, 200, 100, 200, 300}},
+		"of two, one from the start":   {[]string{"1", "1", "2", "3", "1", "1", "3", "4"}, []string{"0", "9", "0", "5", "0", "3", "6", "0"}, []int64{0, 9, 10, 25, 0, 3, 26, 30}},
+		"trained twice":                {[]string{"1", "1", "2", "1", "1", "2"}, []string{"1", "9", "1", "1", "5", "1"}, []int64{1, 9, 10, 1, 5, 10}},
 		"a validation at the same one": {[]string{"0", "0", "1", "1"}, []string{"49", "49", "99", "99"}, []int64{49, 49, 99, 99}},
 	}
 	forms := map[string]struct {

@@ -223,29 +223,37 @@ func (e *epochs) step(f *stepFinder) int64 {
 // the epochs before are added. They are as many as the step's total, or else as the
 // greatest one, and one more where they begin with 0. The first epoch that is seen is
 // the first, unless it is beyond 1 and its steps have a total, as after a restart: then
-// it is counted from epoch 1.
+// it is counted from epoch 1. A line of an earlier epoch is late, as where several
+// processes print to one output; training begins anew where the first line comes again,
+// which another process may print late too.
 type withinEpochs struct {
-	epoch int64 // the last one, NoStep at the beginning
-	last  int64 // the greatest step of it
-	base  int64 // the steps of the epochs before
+	epoch        int64 // the last one, NoStep at the beginning
+	last         int64 // the greatest step of it
+	base         int64 // the steps of the epochs before
+	each         int64 // the steps of an epoch, where they have begun anew: as many as ever
+	first, start int64 // the epoch and the step of the first line
 }
 
 func (w *withinEpochs) step(epoch, step, total int64) int64 {
 	switch {
 	case epoch == collector.NoStep:
 		return w.base + step
-	case w.epoch == collector.NoStep || epoch < w.epoch:
-		w.base = 0
+	case w.epoch == collector.NoStep || epoch < w.epoch && epoch <= w.first && step <= w.start:
+		w.base, w.first, w.start = 0, epoch, step
 		if step <= total && epoch > 1 {
 			w.base = product(epoch-1, total)
 		}
+	case epoch < w.epoch:
+		return min(max(w.base-product(w.epoch-epoch, w.each), 0)+step, maxStep)
 	case epoch == w.epoch:
 		w.last = max(w.last, step)
 		return min(w.base+step, maxStep)
-	case step <= w.last && step == 0: // they are counted from 0
-		w.base += product(epoch-w.epoch, max(total, w.last+1))
-	case step <= w.last:
-		w.base += product(epoch-w.epoch, max(total, w.last))
+	case step <= max(w.last, w.each):
+		w.each = max(w.each, total, w.last)
+		if step == 0 { // they are counted from 0
+			w.each = max(w.each, w.last+1)
+		}
+		w.base += product(epoch-w.epoch, w.each)
 	}
 	w.epoch, w.last = epoch, step
 	return min(w.base+step, maxStep)
