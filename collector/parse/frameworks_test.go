@@ -55,6 +55,9 @@ const (
 	lightgbm = `(\S+'s \S+): ([-+.\deE]+)`
 	nanogpt  = `(train loss|val loss|loss) ([-+.\deE]+)`
 	array    = `(\w+)=\[?([-+.\deE]+)`
+	blanks   = `(valid loss|Mean reward): ([-+.\deE]+)`
+	imagenet = `\* +(Acc@1) ([-+.\deE]+)`
+	espnet   = `\[valid\].*?\b(loss)=([-+.\deE]+)`
 	megatron = `\| ([\w -]+): ([-+.\deE]+)`
 )
 
@@ -109,6 +112,24 @@ var frameworks = map[string]struct {
 	"zap on a console": {colon, []string{"loss"}, "2026-03-04T05:06:07.000Z\tINFO\ttrain\t{\"step\": 3, \"loss\": -0.5}\n", []string{"loss=-0.5@3"}},
 	"numpy 2, as a dictionary": {dict, []string{"f1", "loss", "acc"},
 		"epoch 2: {'f1': np.float64(0.9), 'loss': tensor(-3e-2, device='cuda:0'), 'acc': np.float32(21.)}\n", []string{"f1=0.9@2", "loss=-0.03@2", "acc=21@2"}},
+	"torchtitan": {colon, []string{"loss", "tps"},
+		"[rank0]:[titan] 2025-07-21 15:57:42,774 - root - INFO - step:  3  loss:  4.9925  grad_norm:  2.6422  memory:  9.46GiB(64.99%)  tps: 30,768  mfu: 0.32%\n",
+		[]string{"loss=4.9925@3", "tps=30768@3"}},
+	"NeMo": {colon, []string{"reduced_train_loss", "val_loss"},
+		"Training epoch 0, iteration 1/99 | lr: 1.499e-07 | global_step: 1 | reduced_train_loss: 11.02 | train_step_timing in s: 5.3 | val_loss: 10.1\n",
+		[]string{"reduced_train_loss=11.02@1", "val_loss=10.1@1"}},
+	"Composer":    {colon, []string{"loss/train/total"}, "[batch=10/1000]:\n\t Train time/epoch: 0\n\t Train loss/train/total: 10.1234\n", []string{"loss/train/total=10.1234"}},
+	"detectron2":  {colon, []string{"total_loss"}, "[03/20 12:00:00 d2.utils.events]:  eta: 0:10:00  iter: 19  total_loss: 2.345  loss_cls: 1.2  lr: 4.9953e-06  max_mem: 2000M\n", []string{"total_loss=2.345@19"}},
+	"fastText":    {colon, []string{"avg.loss"}, "Progress:   1.2% words/sec/thread:   12345 lr:  0.098800 avg.loss:  1.098612 ETA:   0h 0m 5s\n", []string{"avg.loss=1.098612"}},
+	"SpeechBrain": {blanks, []string{"valid loss"}, "epoch: 1, lr: 1.00e+00, steps: 1797 - train loss: 3.06e+02 - valid loss: 5.0e-01, valid ACC: 1.83e-01\n", []string{"valid loss=0.5@1"}},
+	"rsl_rl": {blanks, []string{"Mean reward"},
+		"                       Mean reward: -7.91\n               Mean episode length: 42.41\n", []string{"Mean reward=-7.91"}},
+	"PyTorch ImageNet example": {imagenet, []string{"Acc@1"},
+		"Epoch: [0][ 10/5005]\tTime  0.312 ( 0.512)\tLoss 6.9e+00 (7.0e+00)\tAcc@1   0.39 (  0.10)\nTest: [  0/196]\tAcc@1   1.56 (  1.56)\n *   Acc@1 70.160 Acc@5 89.702\n *   Acc@1 -1.5e+00 Acc@5 0\n",
+		[]string{"Acc@1=70.16", "Acc@1=-1.5"}},
+	"ESPnet": {espnet, []string{"loss"},
+		"[PC] 2020-11-11 16:41:04,070 (trainer:243) INFO: 7epoch results: [train] iter_time=0.001, loss=1.613, lr_0=1e-3, [valid] loss_ctc=2.1, loss=-1.854, time=3.12 seconds\n",
+		[]string{"loss=-1.854"}},
 	"CleanRL": {array, []string{"episodic_return"}, "global_step=22, episodic_return=[21.]\nglobal_step=1022, episodic_return=[-8.5e-01]\n",
 		[]string{"episodic_return=21@22", "episodic_return=-0.85@1022"}},
 	"nanoGPT":     {nanogpt, []string{"val loss", "loss"}, "step 250: train loss 2.5012, val loss 2.6e-01\niter 260: loss -3.1e-05, time 12.34ms, mfu 1.0%\n", []string{"val loss=0.26@250", "loss=-3.1e-05@260"}},
