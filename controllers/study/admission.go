@@ -94,7 +94,8 @@ func DoubtfulBudget(spec *v1beta1.ExperimentSpec) (warnings []string) {
 }
 
 // DoubtfulResources says which resources of the settings no trial can have, as the parameter for
-// them does not reach so far. Katib does not look at its range.
+// them does not reach so far, and whether it has no room for short trials. Katib does not look at
+// its range.
 func DoubtfulResources(spec *v1beta1.ExperimentSpec) (warnings []string) {
 	space, _, err := spaceOf(spec)
 	if spec.Algorithm == nil || ProposedByService(spec) || err != nil {
@@ -110,8 +111,12 @@ func DoubtfulResources(spec *v1beta1.ExperimentSpec) (warnings []string) {
 		return nil
 	}
 	p := space.At(i)
+	path := field.NewPath("spec", "algorithm", "algorithmSettings")
+	if why := fidelity.WholeOnly(space, settingsOf(settings)); why != "" {
+		warnings = append(warnings, fmt.Sprintf("%s: %s: widen the range of %s, or lower eta", path.Index(at), why, p.Name()))
+	}
 	for k, s := range settings {
-		path := field.NewPath("spec", "algorithm", "algorithmSettings").Index(k)
+		path := path.Index(k)
 		x, err := strconv.ParseFloat(s.Value, 64)
 		switch asked := slices.Contains([]string{"r_l", "r_max", "r_min"}, s.Name) && err == nil; {
 		case asked && x > p.Max():

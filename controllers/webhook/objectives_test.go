@@ -104,7 +104,7 @@ func TestABudgetWithoutRoomForShortTrialsGetsAWarning(t *testing.T) {
 		"too few trials":             {"auto", 11, 3, "27", false, []string{"spec.maxTrialCount: 11 trials, 3 at a time, " + short + "14"}},
 		"too many at a time":         {"auto", 14, 5, "27", false, []string{"spec.maxTrialCount: 14 trials, 5 at a time, " + short + "16, or a parallelTrialCount of 3"}},
 		"it is there already":        {"auto", 11, 3, "27", true, nil},
-		"the range has no room":      {"auto", 11, 3, "2", false, nil},
+		"the range has no room":      {"auto", 11, 3, "2", false, []string{"spec.algorithm.algorithmSettings[0]: all trials get a resource of 2, as 1/3 of it is below the smallest one, 1: widen the range of momentum, or lower eta"}},
 		"another algorithm has none": {"mobster", 11, 3, "27", false, nil},
 	}
 	for name, tc := range tests {
@@ -138,6 +138,7 @@ func TestResourcesThatNoTrialCanHaveGetAWarning(t *testing.T) {
 		"too much":           {"r_l", "28", []string{"spec.algorithm.algorithmSettings[1]: r_l is 28, but epochs is at most 27, so no trial gets more: raise its max"}},
 		"too little":         {"r_min", "2", []string{"spec.algorithm.algorithmSettings[1]: r_min is 2, but epochs is at least 3, so no trial gets less: lower its min"}},
 		"no resource at all": {"eta", "2", nil},
+		"no room":            {"eta", "10", []string{"spec.algorithm.algorithmSettings[0]: all trials get a resource of 27, as 1/10 of it is below the smallest one, 3: widen the range of epochs, or lower eta"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -57,6 +57,15 @@ func ShortFrom(space suggest.Space, settings suggest.Settings, parallel int) int
 	return 0
 }
 
+// WholeOnly says why no trial has less than the whole resource of a parameter; empty where some do.
+func WholeOnly(space suggest.Space, settings suggest.Settings) string {
+	f := readFidelity(space, settings.Read(), false)
+	if f.parameter < 0 || f.depth > 0 {
+		return ""
+	}
+	return fmt.Sprintf("all trials get a resource of %d, as 1/%d of it is below the smallest one, %d", f.max, f.eta, f.min)
+}
+
 // shortFrom is what affordable wants of a budget for a second rung.
 func (f *fidelity) shortFrom(parallel int) int { return shortWhole*(1+int(f.eta)) + max(0, parallel-1) }
 
