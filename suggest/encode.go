@@ -41,7 +41,10 @@ func newScale(d Distribution, lo, last, upper, step float64) scale {
 }
 
 func (s scale) in(x float64) float64 {
-	if s.log {
+	switch {
+	case s.log && x < 0x1p-1022: // of which math.Log makes -709 on amd64, whatever they are
+		return math.Log(x*0x1p60) - 60*math.Ln2
+	case s.log:
 		return math.Log(x)
 	}
 	return x

@@ -30,6 +30,7 @@ func TestDecodeKnownAnswers(t *testing.T) {
 		"not a number":                                {double("2", "6", "", ""), math.NaN(), 2},
 		"logUniform, the middle is the geometric one": {double("1e-4", "1", "", "logUniform"), 0.5, 1e-2},
 		"logUniform, the upper end is exact":          {double("1e-5", "0.1", "", "logUniform"), 1, 0.1},
+		"logUniform, numbers below the normal ones":   {double("1e-311", "1e-309", "", "logUniform"), 0.5, 1e-310},
 		"normal, the middle":                          {double("0", "6", "", "normal"), 0.5, 3},
 		"normal, one percent":                         {double("0", "6", "", "normal"), 0.01, 3 + q01},
 		"normal, thirty percent":                      {double("0", "6", "", "normal"), 0.3, 3 + q30},
