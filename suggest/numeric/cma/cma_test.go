@@ -252,26 +252,6 @@ func TestEqualRanksTeachNothing(t *testing.T) {
 	}
 }
 
-func TestAPlateauIsLeft(t *testing.T) {
-	found := 0
-	for seed := range uint64(10) {
-		m := New(Options{Dims: make([]box.Dim, 3)})
-		bests := search(m, func(x []float64) float64 {
-			far := 0.0
-			for _, v := range x {
-				far += (v - 0.95) * (v - 0.95)
-			}
-			return math.Min(far, 0.15)
-		}, seed, 20)
-		if slices.Min(bests) < 0.05 {
-			found++
-		}
-	}
-	if found < 6 {
-		t.Errorf("%d of 10 searches found the hole near a corner", found)
-	}
-}
-
 func TestForeignResultsAreCut(t *testing.T) {
 	m := New(Options{Dims: make([]box.Dim, 5), Sigma: 0.001})
 	far := Candidate{Row: []float64{1, 1, 1, 1, 1}, Rank: 0, Foreign: true}

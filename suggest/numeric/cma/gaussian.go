@@ -218,9 +218,10 @@ func (g *gaussian) update(steps []step, p Parameters) {
 
 // widen is for a generation that says nothing, as all results are equally good. Steps that
 // cancel out would look too long, and the search would stay where it began (tutorial, appendix
-// B.4: flat fitness).
-func (g *gaussian) widen(p Parameters) {
-	g.sigma *= math.Exp(0.2 + p.CSigma/p.DSigma)
+// B.4: flat fitness). No standard deviation comes above most.
+func (g *gaussian) widen(p Parameters, most float64) {
+	wider := g.sigma * math.Exp(0.2+p.CSigma/p.DSigma)
+	g.sigma = math.Max(g.sigma, math.Min(wider, most/slices.Max(g.root)))
 	g.tame()
 }
 

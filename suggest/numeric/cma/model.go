@@ -260,7 +260,11 @@ func (m *Model) Update(results []Candidate, best float64) {
 		if m.differ = m.differ || results[0].Rank != results[len(results)-1].Rank; m.differ {
 			m.gauss.update(steps, p)
 		} else {
-			m.gauss.widen(p)
+			most := 1.0
+			if m.ordered > 0 { // what lies outside of the box is moved to the ends of levels
+				most = 0.4
+			}
+			m.gauss.widen(p, most)
 		}
 		for k, i := range m.numbers {
 			if m.options.Dims[i].Kind == box.Continuous {
