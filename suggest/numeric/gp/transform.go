@@ -29,7 +29,7 @@ const (
 
 // Apply transforms losses, which must be finite.
 func (t Transform) Apply(losses []float64) []float64 {
-	y := standardize(losses)
+	y := standardize(bounded(losses))
 	if len(y) == 0 || slices.Min(y) == slices.Max(y) {
 		return y
 	}
@@ -47,6 +47,28 @@ func (t Transform) Apply(losses []float64) []float64 {
 		y = standardize(power(y, exponent(y)))
 	}
 	return y
+}
+
+// tooFar is how many times further from the median than the best one a loss may lie.
+const tooFar = 1e12
+
+// bounded brings losses nearer that lie too far on the worse side, such as that of a training
+// that has diverged: scaled to them, the others would all be the same number.
+func bounded(losses []float64) []float64 {
+	if len(losses) == 0 {
+		return losses
+	}
+	sorted := slices.Sorted(slices.Values(losses))
+	middle := median(sorted)
+	limit := middle + tooFar*(middle-sorted[0])
+	if limit == middle || sorted[len(sorted)-1] <= limit {
+		return losses
+	}
+	out := slices.Clone(losses)
+	for i, v := range out {
+		out[i] = math.Min(v, limit)
+	}
+	return out
 }
 
 // standardize gives mean 0 and variance 1; all 0 when the losses are equal.

@@ -68,3 +68,15 @@ func TestPowerAgreesWithScipy(t *testing.T) {
 		near(t, "power", power(x, 0.4)[i], want, 1e-12)
 	}
 }
+
+// The loss of a training that has diverged leaves the others apart from each other.
+func TestTransformsTellGoodLossesApartBesideADivergedOne(t *testing.T) {
+	losses := []float64{0.3, 0.1, 1e30, 0.2, 0.7, 5e31, 0.4}
+	for _, transform := range []Transform{HalfRank, LogHalfRank} {
+		got := transform.Apply(losses)
+		want := transform.Apply([]float64{0.3, 0.1, 2, 0.2, 0.7, 2, 0.4})
+		for i := range want {
+			near(t, string(transform), got[i], want[i], 1e-3)
+		}
+	}
+}
