@@ -106,15 +106,25 @@ func (r *cmaRules) Next(g *history.Generations[cmaState], entries []int) *cmaSta
 	return &next
 }
 
-// extent is how far the losses are apart, halved so that it is finite.
-func extent(results []*history.Row) float64 {
-	low, high := math.Inf(1), math.Inf(-1)
+// tooFar is how many times further from the best than the next better one a loss may lie.
+const tooFar = 1e9
+
+// extent is how far the losses are apart, halved so that it is finite. Those that lie too far,
+// as when a training has diverged, are left out: compared to them, no progress counts.
+func extent(results []*history.Row) (apart float64) {
+	var losses []float64
 	for _, result := range results {
 		if result.Losses != nil {
-			low, high = math.Min(low, result.Losses[0]/2), math.Max(high, result.Losses[0]/2)
+			losses = append(losses, result.Losses[0]/2)
 		}
 	}
-	return math.Max(0, high-low)
+	slices.Sort(losses)
+	for _, loss := range losses {
+		if far := loss - losses[0]; apart == 0 || far <= tooFar*apart {
+			apart = far
+		}
+	}
+	return apart
 }
 
 // first is the state before the first generation: in the middle, or where the
