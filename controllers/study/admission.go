@@ -113,7 +113,7 @@ func DoubtfulResources(spec *v1beta1.ExperimentSpec) (warnings []string) {
 	p := space.At(i)
 	path := field.NewPath("spec", "algorithm", "algorithmSettings")
 	if why := fidelity.WholeOnly(space, settingsOf(settings)); why != "" {
-		warnings = append(warnings, fmt.Sprintf("%s: %s: widen the range of %s, or lower eta", path.Index(at), why, p.Name()))
+		warnings = append(warnings, fmt.Sprintf("%s: %s", path.Index(at), why))
 	}
 	for k, s := range settings {
 		path := path.Index(k)

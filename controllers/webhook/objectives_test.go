@@ -134,6 +134,7 @@ func TestResourcesThatNoTrialCanHaveGetAWarning(t *testing.T) {
 		setting, value string
 		want           []string
 	}{
+		"a share of a whole": {"resource_name", "share", []string{"spec.algorithm.algorithmSettings[0]: all trials get the whole of share, as resources are whole numbers: let it count percent, from 10 to 100"}},
 		"all can be had":     {"r_max", "27", nil},
 		"too much":           {"r_l", "28", []string{"spec.algorithm.algorithmSettings[1]: r_l is 28, but epochs is at most 27, so no trial gets more: raise its max"}},
 		"too little":         {"r_min", "2", []string{"spec.algorithm.algorithmSettings[1]: r_min is 2, but epochs is at least 3, so no trial gets less: lower its min"}},
@@ -145,7 +146,11 @@ func TestResourcesThatNoTrialCanHaveGetAWarning(t *testing.T) {
 			exp := example(t, "random")
 			s := &exp.Spec
 			s.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "hyperband", AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "resource_name", Value: "epochs"}, {Name: tc.setting, Value: tc.value}}}
-			s.Parameters = append(s.Parameters, v1beta1.ParameterSpec{Name: "epochs", ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: v1beta1.FeasibleSpace{Min: "3", Max: "27"}})
+			if tc.setting == "resource_name" {
+				s.Algorithm.AlgorithmSettings = s.Algorithm.AlgorithmSettings[1:]
+			}
+			s.Parameters = append(s.Parameters, v1beta1.ParameterSpec{Name: "epochs", ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: v1beta1.FeasibleSpace{Min: "3", Max: "27"}},
+				v1beta1.ParameterSpec{Name: "share", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: v1beta1.FeasibleSpace{Min: "0.1", Max: "1"}})
 			webhook.Default(exp)
 			warnings, _ := rules.Validate(exp, nil)
 			got := slices.DeleteFunc(warnings, func(w string) bool { return !strings.Contains(w, "algorithmSettings") })

@@ -282,7 +282,6 @@ func TestFidelitySettings(t *testing.T) {
 		{Name: "c", Kind: suggest.Categorical, List: []string{"a", "b"}},
 		{Name: "x", Kind: suggest.Double, Min: "-3", Max: "0"},
 		{Name: "n", Kind: suggest.Int, Min: "1", Max: "9"},
-		{Name: "share", Kind: suggest.Double, Min: "0.1", Max: "1"},
 		{Name: "m", Kind: suggest.Int, Min: "1", Max: "9", When: &suggest.When{Parameter: "c", In: []string{"a"}}},
 	})
 	if err != nil {
@@ -296,7 +295,6 @@ func TestFidelitySettings(t *testing.T) {
 		"no number":               {suggest.Settings{{Name: "resource_name", Value: "c"}}, `setting "resource_name" is "c", which is not a number in each trial; name an int, double or discrete without a condition`},
 		"conditional":             {suggest.Settings{{Name: "resource_name", Value: "m"}}, `setting "resource_name" is "m", which is not a number in each trial; name an int, double or discrete without a condition`},
 		"never positive":          {suggest.Settings{{Name: "resource_name", Value: "x"}}, `setting "resource_name" is "x", which is never 1 or more; raise its range`},
-		"a share of a whole":      {suggest.Settings{{Name: "resource_name", Value: "share"}}, `setting "resource_name" is "share", which has no whole number but 1, so that all trials would be whole; let it count percent, from 10 to 100, or raise its max`},
 		"the ends are swapped":    {suggest.Settings{{Name: "r_min", Value: "10"}, {Name: "r_max", Value: "9"}}, `setting "r_min" is 10, above r_max, 9; lower it`},
 		"Katib's, as it is given": {suggest.Settings{{Name: "r_l", Value: "9.0"}, {Name: "eta", Value: "3"}, {Name: "resource_name", Value: "n"}}, ""},
 	}

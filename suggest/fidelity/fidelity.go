@@ -147,8 +147,6 @@ func (f *fidelity) receive(r *suggest.SettingsReader, name string) (low, high in
 		r.Fail("resource_name", "is %q, which is not a number in each trial; name an int, double or discrete without a condition", name)
 	} else if !(p.Max() >= 1) {
 		r.Fail("resource_name", "is %q, which is never 1 or more; raise its range", name)
-	} else if p.Min() < 1 && p.Max() < 2 {
-		r.Fail("resource_name", "is %q, which has no whole number but 1, so that all trials would be whole; let it count percent, from 10 to 100, or raise its max", name)
 	}
 	f.parameter = i
 	return int64(math.Ceil(max(p.Min(), 1))), int64(math.Floor(max(1, min(p.Max(), maxResource))))

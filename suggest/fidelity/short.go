@@ -63,7 +63,10 @@ func WholeOnly(space suggest.Space, settings suggest.Settings) string {
 	if f.parameter < 0 || f.depth > 0 {
 		return ""
 	}
-	return fmt.Sprintf("all trials get a resource of %d, as 1/%d of it is below the smallest one, %d", f.max, f.eta, f.min)
+	if p := space.At(f.parameter); p.Min() < 1 && f.max == 1 {
+		return fmt.Sprintf("all trials get the whole of %s, as resources are whole numbers: let it count percent, from 10 to 100", p.Name())
+	}
+	return fmt.Sprintf("all trials get a resource of %d, as 1/%d of it is below the smallest one, %d: widen the range of %s, or lower eta", f.max, f.eta, f.min, space.At(f.parameter).Name())
 }
 
 // shortFrom is what affordable wants of a budget for a second rung.
