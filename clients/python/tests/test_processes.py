@@ -1,3 +1,4 @@
+import contextlib
 import math
 import multiprocessing
 import os
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from vernier_hpo import Study, choice, integer, loguniform, tune
+from vernier_hpo import Study, VernierError, choice, integer, loguniform, tune
 from vernier_hpo.tuning import _Run
 
 SPACE = {"lr": loguniform(1e-5, 0.1), "layers": integer(1, 4)}
@@ -117,6 +118,56 @@ def test_ctrl_c_hands_the_trials_of_several_workers_back(monkeypatch, function, 
         with pytest.raises(KeyboardInterrupt):
             tune(function, space, study=study, workers=2, mode=mode)
         assert [r.state for r in study.trials] == ["pending", "pending"]
+
+
+@pytest.mark.parametrize("error, ends", [(KeyboardInterrupt, []), (None, ["closed"])])
+def test_trials_that_threads_run_when_a_study_is_closed_are_kept(tmp_path, error, ends):
+    file, said = str(tmp_path / "study.jsonl"), []
+    begun, close = threading.Barrier(3, timeout=30), threading.Event()
+
+    def work(study):
+        try:
+            for trial in study:
+                with trial:
+                    begun.wait()
+                    close.wait(30)
+                    trial.report(loss=trial.number)
+        except VernierError as e:
+            said.append(str(e))
+
+    def wait(study):  # for results: the first generation has been handed out
+        try:
+            assert study.ask() is None
+        except VernierError as e:
+            said.append(str(e))
+
+    options = {"minimize": "loss", "algorithm": "pbt", "settings": {"n_population": 2}, "stopper": "medianstop"}
+    with pytest.raises(error) if error else contextlib.nullcontext(), Study(SPACE, file=file, **options) as study:
+        threads = [threading.Thread(target=work, args=[study], daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        threads.append(threading.Thread(target=wait, args=[study], daemon=True))
+        threads[-1].start()
+        if error:
+            raise error
+    with pytest.raises(VernierError, match="open"):
+        Study(SPACE, file=file, **options)
+    close.set()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert ["closed" for text in said if "the study is closed" in text] == ends * 3 and len(said) == len(ends) * 3
+    assert [(r.state, r.values) for r in study.trials] == [("succeeded", {"loss": 0}), ("succeeded", {"loss": 1})]
+    with Study(SPACE, file=file, **options) as again:
+        assert again.trials == study.trials
+
+
+def test_a_trial_of_the_thread_that_closed_the_study_does_not_end_any_more():
+    with Study(SPACE, minimize="loss") as study:
+        trial = study.ask()
+    with pytest.raises(VernierError, match="closed before trial 0 ended"):
+        trial.succeed(1)
 
 
 def failing_while_one_reports(lr, layers, trial):

@@ -34,7 +34,8 @@ class Study(Searching):
     then must have; of trials beyond a bound none is the best. initial: points to try first.
     file: where the study is kept, so that a later one with the same arguments goes on with it; one at a time.
 
-    May be used from several threads. Close it, or use it as a context manager.
+    May be used from several threads. Close it, or use it as a context manager. Trials that other threads run by
+    then count when they end; after an error or Ctrl-C there are no more for these threads.
     """
 
     def __init__(self, space: Mapping[str, Parameter], *, minimize: Names = (), maximize: Names = (),
@@ -53,6 +54,7 @@ class Study(Searching):
         self._measured_at: Dict[int, Dict[str, Dict[int, float]]] = {}    # bounded metrics by step
         self._owners: Dict[int, int] = {}    # the threads that run trials
         self._waiting: List[int] = []        # trials without a worker
+        self._closed = self._cut_short = False
         self._engine = Engine({
             "parameters": for_engine(space),
             "objectives": [{"name": m, "type": d} for m, d in self.directions],
@@ -74,6 +76,11 @@ class Study(Searching):
         """The next trial, or None when there are no more. Waits while results of other threads are needed first."""
         with self._changed:
             while True:
+                if self._cut_short:
+                    return None
+                if self._closed:
+                    raise VernierError("the study is closed: wait for its threads before you close it, or make a "
+                                       "new Study")
                 if self._waiting:
                     return self._hand_out(self._waiting.pop(0))
                 if self.limit is not None and len(self._asked) >= self.limit:
@@ -98,8 +105,18 @@ class Study(Searching):
             return [self._results[n] for n in sorted(self._results)]
 
     def close(self) -> None:
-        """End the process of the search. What was found stays readable."""
-        self._engine.close()
+        """End the process of the search. What was found stays readable, and what other threads run is still kept."""
+        with self._changed:
+            self._closed = True
+            self._engine.close()
+            others = {t.ident for t in threading.enumerate()} - {threading.get_ident()}
+            self._owners = {n: owner for n, owner in self._owners.items() if owner in others}
+            self._let_go_of_file()
+            self._changed.notify_all()
+
+    def _let_go_of_file(self) -> None:
+        if self._owners:
+            return
         if self._lock is not None:
             self._lock.close()
         if self._file is not None:
@@ -109,7 +126,8 @@ class Study(Searching):
     def __enter__(self) -> "Study":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._cut_short = kind is not None
         self.close()
 
     def _take(self, asked: Dict[str, Any]) -> None:
@@ -133,7 +151,7 @@ class Study(Searching):
             if first not in values:
                 return None
             self._curves[trial.number].append((step, values[first]))
-            if not self._stops:
+            if not self._stops or self._closed:
                 return None
             answer = self._engine.call(report={"number": trial.number, "step": step, "value": values[first]})
             return answer.get("why", "a stopping rule") if answer["stop"] else None
@@ -141,6 +159,8 @@ class Study(Searching):
     def _complete(self, trial: Trial, outcome: str, values: Mapping[str, float], reason: str) -> None:
         with self._changed:
             number, result = trial.number, self._results[trial.number]
+            if number not in self._owners:
+                raise VernierError(f"the study was closed before trial {number} ended: end it first")
             if outcome == "released":
                 result.state, result.values = "pending", {}
                 self._waiting.append(number)
@@ -156,12 +176,15 @@ class Study(Searching):
                 if self._curves[number]:
                     told["curve"] = _thinned(self._curves[number])
                 final = self._in_order(final)
-                self._engine.call(tell=[{**told, **self._bounded(outcome, final)}])
+                if not self._closed:
+                    self._engine.call(tell=[{**told, **self._bounded(outcome, final)}])
                 result.state, result.values, result.why = outcome, final, reason or result.why
                 self._write(tell=told, state=outcome, values=final, why=result.why)
             del self._owners[number], self._measured_at[number], self._curves[number]
             self._changed.notify_all()
-            if outcome == "released" and self._stops:  # the rule judges the next attempt by its own reports
+            if self._closed:
+                self._let_go_of_file()
+            elif outcome == "released" and self._stops:  # the rule judges the next attempt by its own reports
                 with contextlib.suppress(VernierError):  # a search that has ended says so at the next ask
                     self._engine.call(tell=[{"number": number, "state": "pending", "curve": []}])
 
