@@ -372,8 +372,28 @@ def test_a_function_that_always_fails_is_not_called_for_ever():
     assert len(calls) == 3
 
 
-def test_an_invalid_space_is_explained():
-    with pytest.raises(VernierError, match="min 1 is above max 0"):
-        Study({"lr": uniform(1, 0)}, minimize="loss")
+@pytest.mark.parametrize("name, message", [
+    ("minimise", "tune has no argument minimise: did you mean minimize?"),
+    ("worker", "tune has no argument worker: did you mean workers?"),
+    ("sed", "tune has no argument sed: did you mean seed?"), ("colour", "tune has no argument colour")])
+def test_an_argument_that_tune_does_not_have_is_named(name, message):
+    with pytest.raises(TypeError) as e:
+        tune(loss, SPACE, **{name: "loss"})
+    assert str(e.value) == message
+
+
+@pytest.mark.parametrize("space, options, message", [
+    ({"lr": uniform(1, 0)}, {}, 'parameter "lr": min 1 is above max 0; swap them'),
+    ({"lr": uniform(1, 0), "n": integer(3, 2)}, {}, '2 faults\n  parameter "lr": min 1 is above max 0; swap them\n  '
+                                                    'parameter "n": min 3 is above max 2; swap them'),
+    (SPACE, {"stopper": "asha", "stopper_settings": {"x": 1}},
+     'stopping rule asha: setting "x" is unknown; remove it or use one of ')])
+def test_an_invalid_study_is_explained(space, options, message):
+    with pytest.raises(VernierError) as e:
+        Study(space, minimize="loss", **options)
+    assert str(e.value).startswith(message) and "--help" not in str(e.value)
+
+
+def test_a_study_needs_a_metric():
     with pytest.raises(ValueError, match="name the metric"):
         Study(SPACE)

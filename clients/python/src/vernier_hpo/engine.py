@@ -22,12 +22,13 @@ class Engine:
         self._calls = 0
         self._unclaimed: List[Dict[str, Any]] = []  # answers to asks whose calls were cut short
         self._folder = tempfile.TemporaryDirectory(prefix="vernier-")
-        path = os.path.join(self._folder.name, "space.json")
-        with open(path, "w", encoding="utf-8") as f:
+        self._path = os.path.join(self._folder.name, "space.json")
+        with open(self._path, "w", encoding="utf-8") as f:
             json.dump(space, f)
         self._errors = open(os.path.join(self._folder.name, "errors"), "w+", encoding="utf-8")
         self._process = subprocess.Popen(
-            [_binary.find(), "optimize", "--space", path, *_arguments(algorithm, settings, seed, stopper, stopper_settings)], stdin=subprocess.PIPE,
+            [_binary.find(), "optimize", "--space", self._path,
+             *_arguments(algorithm, settings, seed, stopper, stopper_settings)], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self._errors, text=True, encoding="utf-8",
             start_new_session=True)  # Ctrl-C is for the program, which may go on
         try:
@@ -85,11 +86,13 @@ class Engine:
         self._folder.cleanup()
 
     def _said(self) -> str:
+        """What it printed before it ended, without what is of a command line: its file of the space, its help."""
         if self._errors.closed:
             return ""
         self._process.wait()
         self._errors.seek(0)
-        return self._errors.read().strip()
+        said, _, _ = self._errors.read().strip().partition("\nRun 'vernier")
+        return said.removeprefix("vernier: ").replace(f"{self._path}: ", "")
 
 
 def _arguments(algorithm: str, settings: Optional[Mapping[str, Any]], seed: int, stopper: Optional[str],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import difflib
 import inspect
 import multiprocessing
 import os
@@ -65,6 +66,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
                               trials=trials, parallel=workers, packages=packages, resources=resources or {}, **options))
     if mode not in ("threads", "processes"):
         raise ValueError(f"mode={mode!r}: write threads, processes or pods")
+    if client is None:
+        _check_names(options)
     own = study is None
     if study is None and client is not None:
         study = client.study(name or function.__name__.strip("<>").replace("_", "-"), space, minimize=minimize,
@@ -77,6 +80,13 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     finally:
         if own and isinstance(study, Study):
             study.close()
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    known = {**inspect.signature(tune).parameters, **inspect.signature(Study).parameters}
+    for name in options.keys() - known.keys():
+        near = difflib.get_close_matches(name, known, 1)
+        raise TypeError(f"tune has no argument {name}" + (f": did you mean {near[0]}?" if near else ""))
 
 
 class _Run:
