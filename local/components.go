@@ -36,16 +36,36 @@ func FindBinaries(dir string) (Binaries, error) {
 		}
 		dir = filepath.Dir(self)
 	}
-	var missing []string
+	if missing := missingFrom(dir); len(missing) > 0 {
+		return "", fmt.Errorf("not in %s: %s; %s", dir, strings.Join(missing, ", "), whereElse(dir))
+	}
+	return Binaries(dir), nil
+}
+
+func missingFrom(dir string) (missing []string) {
 	for _, name := range []string{"controlplane", "manager", "collector", "shim", "vernier"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.IsDir() {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) > 0 {
-		return "", fmt.Errorf("not in %s: %s; build them with: make build (or name their folder with VERNIER_BIN_DIR)", dir, strings.Join(missing, ", "))
+	return missing
+}
+
+// whereElse says where the programs may be that dir lacks. The Python package has only
+// vernier, which comes before another one on the PATH of its environment.
+func whereElse(dir string) string {
+	const build = "build them with: make build (or name their folder with VERNIER_BIN_DIR)"
+	if !strings.HasSuffix(dir, filepath.Join("vernier_hpo", "bin")) {
+		return build
 	}
-	return Binaries(dir), nil
+	const alone = "this vernier is that of the Python package vernier-hpo, which can search but start no instance; "
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+		other, err := filepath.EvalSymlinks(filepath.Join(folder, "vernier"))
+		if err == nil && len(missingFrom(filepath.Dir(other))) == 0 {
+			return alone + "use " + other
+		}
+	}
+	return alone + build
 }
 
 func (b Binaries) path(name string) string { return filepath.Join(string(b), name) }

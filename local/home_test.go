@@ -224,15 +224,34 @@ func TestAnyEmptiedFileIsMadeAgain(t *testing.T) {
 }
 
 func TestFindBinariesNamesWhatIsMissing(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"controlplane", "manager", "shim", "vernier"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
+	with := func(folder string, names ...string) string {
+		dir := filepath.Join(t.TempDir(), folder)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
 	}
-	_, err := FindBinaries(dir)
-	if err == nil || !strings.Contains(err.Error(), "collector") || !strings.Contains(err.Error(), "make build") {
-		t.Errorf("got %v, want an error that names the collector and make build", err)
+	whole := with("bin", "controlplane", "manager", "collector", "shim", "vernier")
+	wheel := with("vernier_hpo/bin", "vernier")
+	tests := map[string]struct {
+		dir, path string
+		want      []string
+	}{
+		"one":                               {with("bin", "controlplane", "manager", "shim", "vernier"), whole, []string{": collector; build them with: make build"}},
+		"the Python package, and no other":  {wheel, wheel, []string{"Python package", "make build"}},
+		"the Python package before another": {wheel, wheel + ":" + whole, []string{"Python package", "use " + filepath.Join(whole, "vernier")}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PATH", tc.path)
+			_, err := FindBinaries(tc.dir)
+			wantError(t, err, tc.want...)
+		})
 	}
 }
 

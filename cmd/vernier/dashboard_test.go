@@ -37,6 +37,17 @@ func aReadyHome(t *testing.T, api, token string) local.Home {
 	return home
 }
 
+func TestAnInstanceThatRunsNeedsNoOtherPrograms(t *testing.T) {
+	alone := t.TempDir()
+	g := &global{getenv: func(string) string { return alone }}
+	if _, err := g.binaries(aReadyHome(t, "https://127.0.0.1:1", "s3cret")); err != nil {
+		t.Error(err)
+	}
+	if _, err := g.binaries(local.Home(t.TempDir())); err == nil {
+		t.Error("an instance was to be started without its programs")
+	}
+}
+
 // The arguments of a program can be read by every user of a machine.
 func TestOpeningTheDashboardShowsItsTokenToNoOne(t *testing.T) {
 	programs := t.TempDir()

@@ -90,7 +90,7 @@ func (g *global) embedded(ctx context.Context, start bool) (*session, error) {
 	}
 	s := &session{home: string(home), namespace: g.namespace}
 	if start {
-		binaries, err := local.FindBinaries(g.getenv("VERNIER_BIN_DIR"))
+		binaries, err := g.binaries(home)
 		if err != nil {
 			return nil, err
 		}
@@ -119,6 +119,18 @@ func (g *global) embedded(ctx context.Context, start bool) (*session, error) {
 	}
 	s.config.QPS, s.config.Burst = 100, 200
 	return s, s.connect()
+}
+
+// binaries are the programs of an instance. One that runs has its own, and needs none of
+// this command's folder, which for that of the Python package has no others.
+func (g *global) binaries(home local.Home) (local.Binaries, error) {
+	binaries, err := local.FindBinaries(g.getenv("VERNIER_BIN_DIR"))
+	if err != nil {
+		if status, unread := local.ReadStatus(home); unread == nil && status.State == local.StateReady {
+			return "", nil
+		}
+	}
+	return binaries, err
 }
 
 func pluginOpener(flags *genericclioptions.ConfigFlags) opener {

@@ -35,7 +35,7 @@ again.`,
 			if err != nil {
 				return err
 			}
-			binaries, err := local.FindBinaries(g.getenv("VERNIER_BIN_DIR"))
+			binaries, err := g.binaries(home)
 			if err != nil {
 				return err
 			}
