@@ -171,7 +171,7 @@ func reported(v experimentView, t trialView) string {
 	var parts []string
 	for _, name := range v.objectiveNames() {
 		if value := t.metric(name); value != "" {
-			parts = append(parts, name+"="+shortNumber(value))
+			parts = append(parts, name+"="+shortNumber(value)+t.divergence(name))
 		}
 	}
 	if len(parts) == 0 {

@@ -76,9 +76,30 @@ func alike(message string) string {
 }
 
 // notFinite says that the objective was measured, and is NaN or infinite.
-func (t trialView) notFinite() bool {
-	v, err := strconv.ParseFloat(t.objective(), 64)
+func (t trialView) notFinite() bool { return notFinite(t.objective()) }
+
+func notFinite(text string) bool {
+	v, err := strconv.ParseFloat(text, 64)
 	return err == nil && (math.IsNaN(v) || math.IsInf(v, 0))
+}
+
+// divergedTo is the last value of a metric, such as NaN, where the trial has ended and an
+// earlier one counts; "" where the last value is finite.
+func (t trialView) divergedTo(metric string) string {
+	for _, m := range t.Metrics {
+		if m.Name == metric && t.finished() && notFinite(m.last) && !notFinite(m.Value) {
+			return m.last
+		}
+	}
+	return ""
+}
+
+// divergence is " (the last value was NaN: it diverged)", or "".
+func (t trialView) divergence(metric string) string {
+	if last := t.divergedTo(metric); last != "" {
+		return fmt.Sprintf(" (the last value was %s: it diverged)", last)
+	}
+	return ""
 }
 
 // neverBest is how a trial counts whose objective is not finite.

@@ -115,7 +115,7 @@ func trialLine(v experimentView, t trialView, now time.Time) string {
 	}
 	line := fmt.Sprintf("trial %s %s", t.Name, t.State)
 	if value := t.objective(); t.finished() && value != "" {
-		line += fmt.Sprintf(" %s=%s", v.metricName(), shortNumber(value))
+		line += fmt.Sprintf(" %s=%s%s", v.metricName(), shortNumber(value), t.divergence(v.metricName()))
 	}
 	line += " " + paramText(t.Params)
 	if t.finished() {

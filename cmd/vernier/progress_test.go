@@ -51,6 +51,38 @@ func TestPlainProgressSaysHowATrialCountsThatDiverged(t *testing.T) {
 	requireText(t, strings.Join(lines, "\n"), "trial charlm-0002 Succeeded loss=NaN lr=0.2 2s: loss is not a finite number: the trial counts as done, and is never the best")
 }
 
+func TestATrialWhoseCurveDivergedIsToldApart(t *testing.T) {
+	const diverged = "loss=0.25 (the last value was NaN: it diverged)"
+	tests := map[string]struct {
+		state     v1beta1.TrialConditionType
+		latest    string
+		line, why string // what they end with
+		cell      string
+	}{
+		"the best one":               {v1beta1.TrialSucceeded, "NaN", diverged + " lr=0.1 1s", diverged + ", which is the best so far", "0.25, then NaN *"},
+		"one that was stopped early": {v1beta1.TrialEarlyStopped, "-Inf", "loss=0.25 (the last value was -Inf: it diverged) lr=0.1 1s", "loss=0.25 (the last value was -Inf: it diverged)", "0.25, then -Inf *"},
+		"one that only got worse":    {v1beta1.TrialSucceeded, "9", "loss=0.25 lr=0.1 1s", "loss=0.25, which is the best so far", "0.25 *"},
+		"one without a last value":   {v1beta1.TrialSucceeded, "unavailable", "loss=0.25 lr=0.1 1s", "loss=0.25, which is the best so far", "0.25 *"},
+		"one that still runs":        {v1beta1.TrialRunning, "NaN", "Running lr=0.1", "loss=0.25", "0.25 *"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			trial := aTrial(1, tc.state, "0.25")
+			trial.Status.Observation.Metrics[1].Latest = tc.latest
+			v := newExperimentView(withBest(anExperiment(), trial), []v1beta1.Trial{trial})
+			got := []string{trialLine(v, v.Trials[0], noon), explainTrial(v, v.Trials[0], noon).Why}
+			for i, want := range []string{tc.line, tc.why} {
+				if !strings.HasSuffix(got[i], want) {
+					t.Errorf("got %q, want it to end with %q", got[i], want)
+				}
+			}
+			if diff := cmp.Diff(tc.cell, trialTable(v, v.Trials, noon).rows[0][2]); diff != "" {
+				t.Errorf("cell (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestFrameFitsTheTerminal(t *testing.T) {
 	var trials []v1beta1.Trial
 	for n := range 60 {

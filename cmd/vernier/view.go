@@ -190,15 +190,20 @@ func (v experimentView) shownMetrics() []string {
 	return names
 }
 
-// metricCell is a metric of a trial in a table, with "!" where it is out of bounds.
+// metricCell is a metric of a trial in a table, with "!" where it is out of bounds, and
+// "0.25, then NaN" where it diverged.
 func (v experimentView) metricCell(t trialView, metric string) string {
 	text := t.metric(metric)
+	cell := shortNumber(text)
+	if last := t.divergedTo(metric); last != "" {
+		cell += ", then " + last
+	}
 	for _, c := range v.Experiment.Spec.Constraints {
 		if value, ok := finite(text); c.MetricName == metric && t.finished() && (!ok || c.Outside(value) > 0) && !isBad(t.State) {
-			return strings.TrimSpace(shortNumber(text) + " !")
+			return strings.TrimSpace(cell + " !")
 		}
 	}
-	return shortNumber(text)
+	return cell
 }
 
 // goalReached says whether the experiment ended because of its goal.
