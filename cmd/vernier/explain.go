@@ -200,7 +200,6 @@ func place(v experimentView, t trialView) string {
 	if !okValue {
 		return ""
 	}
-	minimize := v.Experiment.Spec.Objective == nil || v.Experiment.Spec.Objective.Type != v1beta1.ObjectiveTypeMaximize
 	better, all := 0, 0
 	for _, other := range v.Trials {
 		score, ok := other.score()
@@ -208,7 +207,7 @@ func place(v experimentView, t trialView) string {
 			continue
 		}
 		all++
-		if score != value && score < value == minimize {
+		if v.better(score, value) {
 			better++
 		}
 	}

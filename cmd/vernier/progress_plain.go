@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,9 +60,19 @@ func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 			say("experiment %s: %s ended before", v.Experiment.Name, countOfTrials(before))
 		}
 	}
+	sayExperiment := func() {
+		if state := v.State + v.Reason; v.State != "" && state != p.experiment {
+			p.experiment = state
+			say("experiment %s %s", v.Experiment.Name, experimentLine(v))
+			p.lastSummary = now
+		}
+	}
+	if !v.finished() { // its end comes after those of its trials
+		sayExperiment()
+	}
 	for _, t := range v.Trials {
 		state := t.State + t.Waits
-		if state == "" || state == string(v1beta1.TrialCreated) || p.states[t.Name] == state {
+		if v.State == "" || state == "" || state == string(v1beta1.TrialCreated) || p.states[t.Name] == state {
 			continue
 		}
 		p.states[t.Name] = state
@@ -76,15 +87,11 @@ func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 		p.lacks = true
 		say("%s", lacks)
 	}
-	if best, ok := v.best(); ok && best.Name != p.best {
+	if best, ok := v.best(); ok && best.Name != p.best && !v.late(best, now) {
 		p.best = best.Name
 		say("best %s=%s %s", v.metricName(), shortNumber(best.objective()), best.Name)
 	}
-	if state := v.State + v.Reason; v.State != "" && state != p.experiment {
-		p.experiment = state
-		say("experiment %s %s", v.Experiment.Name, experimentLine(v))
-		p.lastSummary = now
-	}
+	sayExperiment()
 	if waits := v.waits(); waits != p.waits {
 		if p.waits = waits; waits != "" {
 			say("experiment %s %s", v.Experiment.Name, waits)
@@ -95,6 +102,16 @@ func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 		say("experiment %s %s", v.Experiment.Name, countsLine(v))
 	}
 	return lines
+}
+
+// late says that a trial that has just ended beats the best one: the experiment names the
+// new best a moment after its trial ends.
+func (v experimentView) late(best trialView, now time.Time) bool {
+	value, _ := best.score()
+	return slices.ContainsFunc(v.Trials, func(t trialView) bool {
+		score, ok := t.score()
+		return ok && t.State == string(v1beta1.TrialSucceeded) && now.Sub(t.Ended) < 5*time.Second && v.better(score, value) && v.feasible(t)
+	})
 }
 
 // begin leaves aside the trials that ended before anything was shown, and counts them.

@@ -15,7 +15,7 @@ func TestPlainProgressPrintsOneLineAChange(t *testing.T) {
 	var p plainDisplay
 	running := newExperimentView(anExperiment(), []v1beta1.Trial{aTrial(1, v1beta1.TrialRunning, "")})
 	first := p.update(running, noon)
-	want := []string{"12:00:00 trial charlm-0001 Running lr=0.1", "12:00:00 experiment charlm Running"}
+	want := []string{"12:00:00 experiment charlm Running", "12:00:00 trial charlm-0001 Running lr=0.1"}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("first (-want +got):\n%s", diff)
 	}
@@ -30,6 +30,35 @@ func TestPlainProgressPrintsOneLineAChange(t *testing.T) {
 	}
 	if summary := p.update(newExperimentView(withBest(anExperiment(), done), []v1beta1.Trial{done}), noon.Add(time.Minute)); len(summary) != 1 || !strings.Contains(summary[0], "1/24 done, 0 running") {
 		t.Errorf("no summary after 30 s: %q", summary)
+	}
+}
+
+func TestPlainProgressTellsThingsInTheirOrder(t *testing.T) {
+	var p plainDisplay
+	early := anExperiment() // its own status comes after the first trials
+	early.Status.Conditions = nil
+	if got := p.update(newExperimentView(early, []v1beta1.Trial{aTrial(1, v1beta1.TrialRunning, "")}), noon); len(got) != 0 {
+		t.Errorf("before the experiment: %q", got)
+	}
+	first, second := aTrial(1, v1beta1.TrialSucceeded, "0.5"), aTrial(2, v1beta1.TrialSucceeded, "0.25")
+	steps := []struct {
+		best   v1beta1.Trial
+		trials []v1beta1.Trial
+		at     time.Duration
+		want   []string
+	}{
+		{first, []v1beta1.Trial{first, second}, 2 * time.Second, []string{
+			"12:00:02 experiment charlm Running", "12:00:02 trial charlm-0001 Succeeded loss=0.5 lr=0.1 1s", "12:00:02 trial charlm-0002 Succeeded loss=0.25 lr=0.2 2s",
+		}},
+		{second, []v1beta1.Trial{first, second}, 3 * time.Second, []string{"12:00:03 best loss=0.25 charlm-0002"}},
+		// One that is said to be the best for longer is so for a reason that only the experiment knows.
+		{first, []v1beta1.Trial{first, second}, 9 * time.Second, []string{"12:00:09 best loss=0.5 charlm-0001"}},
+	}
+	for _, step := range steps {
+		got := p.update(newExperimentView(withBest(anExperiment(), step.best), step.trials), noon.Add(step.at))
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("at %s (-want +got):\n%s", step.at, diff)
+		}
 	}
 }
 

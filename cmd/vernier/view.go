@@ -148,6 +148,14 @@ func (v experimentView) feasible(t trialView) bool {
 	})
 }
 
+// better says whether a value of the objective beats another one.
+func (v experimentView) better(a, b float64) bool {
+	if o := v.Experiment.Spec.Objective; o != nil && o.Type == v1beta1.ObjectiveTypeMaximize {
+		return a > b
+	}
+	return a < b
+}
+
 func (v experimentView) several() bool { return len(v.Experiment.Spec.Objectives) > 1 }
 
 func (v experimentView) hasResult() bool {
