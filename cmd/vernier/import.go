@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -27,6 +28,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/client"
 	"github.com/vernier-ml/vernier/cmd/vernier/imported"
+	"github.com/vernier-ml/vernier/cmd/vernier/script"
 	"github.com/vernier-ml/vernier/local"
 )
 
@@ -35,8 +37,9 @@ const importBatch = 100
 
 type importOptions struct {
 	imported.Options
-	algorithm string
-	dryRun    bool
+	parameters []string
+	algorithm  string
+	dryRun     bool
 }
 
 func newImportCommand(open opener) *cobra.Command {
@@ -57,10 +60,13 @@ A FILE is by its name's end
                 kubectl get experiments.kubeflow.org,trials.kubeflow.org -o yaml
   others        a storage of Optuna in SQLite
 
+A table does not say what its parameters may be: they get the range that was tried, on a
+logarithmic scale where that seems meant. What was taken is printed; -p says otherwise.
+
 The same command again adds what is new. With the plugin of kubectl, VERNIER_SERVER and
 VERNIER_TOKEN say where the API is.`,
 		Example: `  vernier import study.db
-  vernier import results.csv earlier --minimize val_loss
+  vernier import results.csv earlier --minimize val_loss --metric train_loss -p 'lr=log(1e-5,1e-1)'
   vernier import study.db --study resnet --dry-run`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,12 +82,20 @@ VERNIER_TOKEN say where the API is.`,
 	f.StringSliceVar(&o.Minimize, "minimize", nil, "metric of a table, or name of the value of an Optuna study; may be repeated")
 	f.StringSliceVar(&o.Maximize, "maximize", nil, "as --minimize")
 	f.StringSliceVar(&o.Metrics, "metric", nil, "another metric of a table, whose other columns are parameters; may be repeated")
+	f.StringArrayVarP(&o.parameters, "param", "p", nil, "range and form of a parameter, as for vernier run, in place of those that the file suggests; may be repeated")
 	f.StringVar(&o.algorithm, "algorithm", "auto", "algorithm of an experiment that is made")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the experiment that would be made, and how many trials would be added")
 	return cmd
 }
 
 func (o importOptions) run(ctx context.Context, path, name string, s streams, open opener) error {
+	for _, text := range o.parameters {
+		p, err := script.ParseParameter(text)
+		if err != nil {
+			return usageErrorf("%w", err)
+		}
+		o.Space = append(o.Space, p)
+	}
 	study, err := imported.Read(path, o.Options)
 	if err != nil {
 		return invalidErrorf("%w", err)
@@ -93,7 +107,7 @@ func (o importOptions) run(ctx context.Context, path, name string, s streams, op
 		name = studyName(study.Name, path)
 	}
 	if o.dryRun {
-		fmt.Fprintf(s.err, "%d trials would be added to experiment %s\n", len(study.Trials), name)
+		fmt.Fprintf(s.err, "%d trials would be added to experiment %s\n%s", len(study.Trials), name, taken(study))
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.experiment(study, name))
 		if err != nil {
 			return err
@@ -110,7 +124,8 @@ func (o importOptions) run(ctx context.Context, path, name string, s streams, op
 		return err
 	}
 	parent := fmt.Sprintf("namespaces/%s/experiments/%s", session.namespace, name)
-	if err := o.ensure(ctx, c, parent, study, name, s.err); err != nil {
+	made, err := o.ensure(ctx, c, parent, study, name, s.err)
+	if err != nil {
 		return err
 	}
 	for batch := range slices.Chunk(study.Trials, importBatch) {
@@ -122,30 +137,71 @@ func (o importOptions) run(ctx context.Context, path, name string, s streams, op
 			return fmt.Errorf("import trials into experiment %s: %w", name, err)
 		}
 	}
-	fmt.Fprintf(s.out, "experiment %s has the %d trials of %s; to go on: vernier edit %s --max-trials %d\n", name, len(study.Trials), path, name, 2*len(study.Trials))
+	fmt.Fprintf(s.out, "experiment %s has the %d trials of %s\n", name, len(study.Trials), path)
+	if made {
+		fmt.Fprint(s.out, taken(study))
+	}
+	fmt.Fprintf(s.out, "to go on with a program that asks for trials: vernier edit %s --max-trials %d\n", name, 2*len(study.Trials))
 	return nil
 }
 
+// taken are the metrics and the search space of a study, a line for each.
+func taken(study *imported.Study) string {
+	var b strings.Builder
+	for _, o := range study.Objectives {
+		fmt.Fprintf(&b, "  metric     %s, %sd\n", o.ObjectiveMetricName, o.Type)
+	}
+	for _, name := range study.Metrics {
+		fmt.Fprintf(&b, "  metric     %s\n", name)
+	}
+	for _, p := range study.Parameters {
+		fmt.Fprintf(&b, "  parameter  %s\n", script.Form(p))
+	}
+	return b.String()
+}
+
 // ensure creates the experiment if it does not exist, and otherwise makes room for the trials.
-func (o importOptions) ensure(ctx context.Context, c *client.Client, parent string, study *imported.Study, name string, errs io.Writer) error {
+func (o importOptions) ensure(ctx context.Context, c *client.Client, parent string, study *imported.Study, name string, errs io.Writer) (made bool, err error) {
 	there, err := c.GetExperiment(ctx, &vernierv1.GetExperimentRequest{Name: parent})
 	if err == nil {
+		if err := o.sameSpace(there); err != nil {
+			return false, err
+		}
 		leaveOut(study, there, errs)
-		return o.grow(ctx, c, there, len(study.Trials))
+		return false, o.grow(ctx, c, there, len(study.Trials))
 	}
 	if client.Reason(err) != "NOT_FOUND" {
-		return err
+		return false, err
 	}
 	text, err := json.Marshal(o.experiment(study, name).Spec)
 	if err != nil {
-		return err
+		return false, err
 	}
 	spec := &structpb.Struct{}
 	if err := spec.UnmarshalJSON(text); err != nil {
-		return err
+		return false, err
 	}
 	if _, err = c.CreateExperiment(ctx, &vernierv1.CreateExperimentRequest{Experiment: &vernierv1.Experiment{Name: parent, Spec: spec}}); err != nil {
-		return fmt.Errorf("make experiment %s: %w", name, err)
+		return false, fmt.Errorf("make experiment %s: %w", name, err)
+	}
+	return true, nil
+}
+
+// sameSpace refuses a -p that the experiment does not have: its space stays.
+func (o importOptions) sameSpace(there *vernierv1.Experiment) error {
+	text, err := there.GetSpec().MarshalJSON()
+	if err != nil {
+		return err
+	}
+	var spec v1beta1.ExperimentSpec
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return err
+	}
+	for _, p := range o.Space {
+		i := slices.IndexFunc(spec.Parameters, func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name })
+		if i >= 0 && (p.ParameterType != spec.Parameters[i].ParameterType || !equality.Semantic.DeepEqual(p.FeasibleSpace, spec.Parameters[i].FeasibleSpace)) {
+			return &exitError{exitConflict, fmt.Errorf("the experiment is there already, and its space stays: it has %s; give this import an EXPERIMENT of its own", script.Form(spec.Parameters[i]))}
+		}
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/cmd/vernier/imported"
+	"github.com/vernier-ml/vernier/cmd/vernier/script"
 )
 
 func TestExperimentsAreNamedAfterStudies(t *testing.T) {
@@ -91,5 +95,54 @@ func TestMetricsThatAnExperimentDoesNotHaveAreLeftOut(t *testing.T) {
 				t.Errorf("it said %q; values (-want +got):\n%s", said.String(), diff)
 			}
 		})
+	}
+}
+
+func TestImportSaysWhatItTakes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "old.csv")
+	if err := os.WriteFile(path, []byte("loss,train_loss,lr,width\n1,2,1e-5,16\n2,3,0.01,32\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"as guessed": {[]string{"--minimize", "loss", "--metric", "train_loss"},
+			"  metric     loss, minimized\n  metric     train_loss\n  parameter  lr=log(1e-05,0.01)\n  parameter  width=int(16,32)\n"},
+		"as told": {[]string{"--maximize", "loss", "-p", "lr=uniform(0,1)", "-p", "width=choice(16,32)"},
+			"  metric     loss, maximized\n  parameter  train_loss=int(2,3)\n  parameter  lr=uniform(0,1)\n  parameter  width=choice(16,32)\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said bytes.Buffer
+			cmd := newImportCommand(nil)
+			cmd.SetOut(&bytes.Buffer{})
+			cmd.SetErr(&said)
+			cmd.SetArgs(append(c.args, path, "--dry-run"))
+			if err := cmd.ExecuteContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff("2 trials would be added to experiment old\n"+c.want, said.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The same command again adds what is new, and another -p would be taken for one that counts.
+func TestTheSpaceOfAnExperimentStays(t *testing.T) {
+	spec, err := structpb.NewStruct(map[string]any{"parameters": []any{map[string]any{
+		"name": "lr", "parameterType": "double", "feasibleSpace": map[string]any{"min": "1e-5", "max": "1", "distribution": "logUniform"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, refused := range map[string]bool{"log(1e-5,1)": false, "log(1e-4,1)": true, "uniform(1e-5,1)": true} {
+		p, err := script.ParseParameter("lr=" + form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := importOptions{Options: imported.Options{Space: []v1beta1.ParameterSpec{p}}}
+		if err := o.sameSpace(&vernierv1.Experiment{Spec: spec}); (err != nil) != refused || refused && exitCode(err) != exitConflict {
+			t.Errorf("%s: %v", form, err)
+		}
 	}
 }

@@ -57,6 +57,8 @@ type Options struct {
 	Minimize, Maximize []string
 	// Metrics of a table besides them: its other columns are parameters.
 	Metrics []string
+	// Space has parameters in place of those that are found.
+	Space []v1beta1.ParameterSpec
 }
 
 // Read reads a file by its name's end: .csv, .yaml, .yml, .json, or a database of
@@ -71,6 +73,9 @@ func Read(path string, o Options) (*Study, error) {
 	}
 	s, err := read(path, o)
 	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if err := s.replace(o.Space); err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	switch n := len(s.unended); {
@@ -105,7 +110,71 @@ func observed(name string, values []string) v1beta1.ParameterSpec {
 		return v1beta1.ParameterSpec{Name: name, ParameterType: v1beta1.ParameterTypeDiscrete, FeasibleSpace: v1beta1.FeasibleSpace{List: values[:1]}}
 	}
 	p.FeasibleSpace.Min, p.FeasibleSpace.Max = number(low), number(high)
+	if decades(values) {
+		p.FeasibleSpace.Distribution = v1beta1.DistributionLogUniform
+	}
 	return p
+}
+
+// decades guesses whether numbers were chosen by their order of magnitude: they span two
+// decades, and those between the ends are small beside the largest. The geometric mean of
+// numbers that are spread evenly is 0.37 of the largest, and of a grid at least 0.4.
+func decades(values []string) bool {
+	var x []float64
+	for _, text := range values {
+		v, _ := strconv.ParseFloat(text, 64) // they are numbers
+		x = append(x, v)
+	}
+	slices.Sort(x)
+	x = slices.Compact(x)
+	low, high := x[0], x[len(x)-1]
+	if low <= 0 || high < 100*low {
+		return false
+	}
+	between, logs := x[1:len(x)-1], 0.0
+	for _, v := range between {
+		logs += math.Log(v / high)
+	}
+	return len(between) == 0 || math.Exp(logs/float64(len(between))) < 0.29
+}
+
+// replace takes parameters in place of those that were found. A trial with a value
+// outside of one is left out.
+func (s *Study) replace(space []v1beta1.ParameterSpec) error {
+	for _, p := range space {
+		i := slices.IndexFunc(s.Parameters, func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name })
+		if i < 0 {
+			var names []string
+			for _, q := range s.Parameters {
+				names = append(names, q.Name)
+			}
+			return fmt.Errorf("-p %s: the trials have no such parameter, but %s", p.Name, strings.Join(names, ", "))
+		}
+		p.When = cmp.Or(p.When, s.Parameters[i].When)
+		s.Parameters[i] = p
+		s.Trials = slices.DeleteFunc(s.Trials, func(t Trial) bool {
+			value, has := t.Params[p.Name]
+			outside := has && !holds(p.FeasibleSpace, value)
+			if outside {
+				s.Left = append(s.Left, fmt.Sprintf("trial %s: its %s is %s, outside of what -p says", t.ID, p.Name, value))
+			}
+			return outside
+		})
+	}
+	return nil
+}
+
+func holds(s v1beta1.FeasibleSpace, value string) bool {
+	x, err := strconv.ParseFloat(value, 64)
+	if len(s.List) > 0 {
+		return slices.ContainsFunc(s.List, func(text string) bool {
+			y, bad := strconv.ParseFloat(text, 64)
+			return text == value || err == nil && bad == nil && x == y
+		})
+	}
+	low, _ := strconv.ParseFloat(s.Min, 64) // ParseParameter made sure
+	high, _ := strconv.ParseFloat(s.Max, 64)
+	return err == nil && low <= x && x <= high
 }
 
 // conditions finds, for each parameter that some trials lack, another one whose value

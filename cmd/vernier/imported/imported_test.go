@@ -109,6 +109,46 @@ func TestCellsOfATable(t *testing.T) {
 	}
 }
 
+// Uniform search of what was chosen by its order of magnitude sees only the largest of it.
+func TestScalesOfATable(t *testing.T) {
+	for name, c := range map[string]struct {
+		values string
+		want   v1beta1.Distribution
+	}{
+		"learning rates":                     {"1e-5 0.08 0.002 0.0003", v1beta1.DistributionLogUniform},
+		"two of them":                        {"0.0001 0.1", v1beta1.DistributionLogUniform},
+		"powers of two":                      {"16 32 64 128 256 512 1024 2048", v1beta1.DistributionLogUniform},
+		"a search that has gone to the best": {"1e-5 0.0007 0.01 0.051 0.052 0.053 0.054 0.055 0.08", v1beta1.DistributionLogUniform},
+		"one decade":                         {"0.01 0.02 0.1", ""},
+		"an even grid":                       {"0.001 0.2505 0.5 0.2505", ""},
+		"1 to 300, evenly":                   {"1 45 80 133 177 210 254 300", ""},
+		"with a zero":                        {"0 0.0001 0.1", ""},
+		"words":                              {"1 100 adam", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, observed("x", strings.Fields(c.values)).FeasibleSpace.Distribution); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestASpaceInPlaceOfWhatATableHas(t *testing.T) {
+	path := write(t, "old.csv", "loss,lr,opt,momentum\n1,0.01,adam,\n2,0.5,sgd,0.5\n3,0.1,sgd,0.9\n")
+	logLR, wide := lr, momentum
+	logLR.FeasibleSpace = v1beta1.FeasibleSpace{Min: "1e-3", Max: "0.2", Distribution: v1beta1.DistributionLogUniform}
+	wide.When, wide.FeasibleSpace.Max = nil, "0.99"
+	got := read(t, path, Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{logLR, wide}})
+	wide.When = momentum.When
+	same(t, &Study{
+		Parameters: []v1beta1.ParameterSpec{logLR, opt, wide}, Objectives: loss, Left: []string{"trial 1: its lr is 0.5, outside of what -p says"},
+		Trials: []Trial{
+			{ID: "0", Params: map[string]string{"lr": "0.01", "opt": "adam"}, Values: map[string]float64{"loss": 1}, State: succeeded},
+			{ID: "2", Params: map[string]string{"lr": "0.1", "opt": "sgd", "momentum": "0.9"}, Values: map[string]float64{"loss": 3}, State: succeeded},
+		},
+	}, got)
+}
+
 // A row without an ID is not taken for one that has its number.
 func TestRowsWithoutAnID(t *testing.T) {
 	got := read(t, write(t, "old.csv", "trial,loss,lr\n1,0.5,0.01\n,0.25,0.5\n"), Options{Minimize: []string{"loss"}})
@@ -275,6 +315,7 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 		"no database":                  {"a.db", "hello", Options{}, "no storage of Optuna"},
 		"no experiment":                {"a.yaml", "kind: List\nitems: []", Options{}, "kubectl get"},
 		"a trial twice":                {"a.csv", "name,lr,loss\na,1,2\nb,1,2\na,2,2\n", Options{Minimize: []string{"loss"}}, `rows 2 and 4 are both trial "a"`},
+		"a parameter that is none":     {"a.csv", "lr,loss\n1,2\n", Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{{Name: "rate"}}}, "-p rate: the trials have no such parameter, but lr"},
 		"a row that has too few cells": {"a.csv", "lr,loss\n1\n", Options{Minimize: []string{"loss"}}, "fields"},
 	}
 	for name, c := range cases {
