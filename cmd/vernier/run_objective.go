@@ -9,6 +9,17 @@ import (
 	"github.com/vernier-ml/vernier/collector/probe"
 )
 
+// otherMetrics are those of --metric, but for objectives.
+func (o *scriptOptions) otherMetrics() (names []string) {
+	for _, name := range o.additional {
+		counts := func(m v1beta1.ObjectiveMetric) bool { return m.ObjectiveMetricName == name }
+		if !slices.Contains(names, name) && !slices.ContainsFunc(o.objectives, counts) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // guess is the metric that a search of a program would be for.
 type guess struct {
 	name string

@@ -103,6 +103,7 @@ func (o *scriptOptions) probeMetrics(ctx context.Context, s streams) (*probe.Rep
 		for _, b := range o.spec.Bounds {
 			collect.metrics = append(collect.metrics, b.MetricName)
 		}
+		collect.metrics = append(collect.metrics, o.spec.Additional...)
 	}
 	inOutput := true
 	switch o.spec.Metrics {

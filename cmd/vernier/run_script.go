@@ -27,6 +27,7 @@ import (
 type scriptOptions struct {
 	parameters []string
 	objectives objectivesFlag
+	additional []string // metrics
 	// constraints are texts such as latency <= 10.
 	constraints []string
 	goal        float64
@@ -75,6 +76,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVarP(&o.parameters, "param", "p", nil, "parameter of the search, as NAME=FORM: "+script.Forms+"; with a condition: 'momentum=uniform(0,0.9) if opt=sgd'; NAME alone takes the proposal of --probe; may be repeated")
 	f.Var(objectiveFlag{&o.objectives, v1beta1.ObjectiveTypeMinimize}, "minimize", "metric to make small; several have commas between them")
 	f.Var(objectiveFlag{&o.objectives, v1beta1.ObjectiveTypeMaximize}, "maximize", "metric to make large; several have commas between them")
+	f.StringSliceVar(&o.additional, "metric", nil, "another metric to keep, with its curve, which does not count; may be repeated")
 	f.StringArrayVar(&o.constraints, "constraint", nil, "what a trial must keep to: a bound on a metric ('latency <= 10'), or a condition on parameters ('layers * batch <= 512'); may be repeated")
 	f.Float64Var(&o.goal, "goal", 0, "end when the first metric has reached this value")
 	f.Int32VarP(&o.spec.Trials, "max-trials", "n", defaultTrials, "how many trials there are in all; a higher number goes on")
@@ -103,7 +105,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 func (o *scriptOptions) onlyForPrograms() error {
 	var wrong error
 	o.flags.Visit(func(f *pflag.Flag) {
-		if slices.Contains([]string{"param", "minimize", "maximize", "constraint", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "stopping-setting", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
+		if slices.Contains([]string{"param", "minimize", "maximize", "metric", "constraint", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "stopping-setting", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
 			wrong = usageErrorf("--%s is for vernier run PROGRAM: with -f, the file says it (the namespace is --namespace, without a short form)", f.Name)
 		}
 	})
@@ -245,6 +247,7 @@ func (o *scriptOptions) fill(argv []string, getenv func(string) string) (err err
 	}
 	s.Parallel = min(o.parallel, s.Trials)
 	s.Objectives = o.objectives
+	s.Additional = o.otherMetrics()
 	if o.flags.Changed("goal") && len(s.Objectives) > 0 {
 		s.Objectives[0].Goal = &o.goal
 	}

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,6 +49,7 @@ type Spec struct {
 	Name       string
 	Parameters []v1beta1.ParameterSpec
 	Objectives []v1beta1.ObjectiveMetric
+	Additional []string                   // metrics that are kept beside the objectives
 	Bounds     []v1beta1.MetricConstraint // on metrics
 	Conditions []string                   // on parameters
 	// Argv is the program with its own arguments. In these {NAME} is the value of a
@@ -93,6 +95,10 @@ func (s Spec) Experiment() (*v1beta1.Experiment, error) {
 		e.Spec.Objective = &v1beta1.ObjectiveSpec{ObjectiveMetricName: o.ObjectiveMetricName, Type: o.Type, Goal: o.Goal}
 	} else {
 		e.Spec.Objectives = s.Objectives
+	}
+	if len(s.Additional) > 0 {
+		e.Spec.Objective = cmp.Or(e.Spec.Objective, &v1beta1.ObjectiveSpec{}) // of several, the first stands there
+		e.Spec.Objective.AdditionalMetricNames = s.Additional
 	}
 	if s.Stopping.AlgorithmName != "" {
 		e.Spec.EarlyStopping = &s.Stopping

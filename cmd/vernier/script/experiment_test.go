@@ -41,6 +41,32 @@ func containerOf(t *testing.T, s Spec) (corev1.Container, corev1.PodTemplateSpec
 	return job.Spec.Template.Spec.Containers[0], job.Spec.Template
 }
 
+func TestMetricsBesideTheObjectivesAreKept(t *testing.T) {
+	acc := v1beta1.ObjectiveMetric{ObjectiveMetricName: "acc", Type: v1beta1.ObjectiveTypeMaximize}
+	for name, others := range map[string][]v1beta1.ObjectiveMetric{"one objective": nil, "two objectives": {acc}} {
+		t.Run(name, func(t *testing.T) {
+			s := aSpec(t, []string{"prog"}, "lr=log(1e-5,1)")
+			s.Objectives, s.Additional = append(s.Objectives, others...), []string{"train_loss"}
+			e, err := s.Experiment()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(s.Additional, e.Spec.Objective.AdditionalMetricNames); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			s.Additional = []string{"grad_norm"}
+			other, err := s.Experiment()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Differences(e, other)
+			if diff := cmp.Diff([]string{`other metrics: "train_loss" there, "grad_norm" here`}, got); err != nil || diff != "" {
+				t.Errorf("%v, another command line (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
 func TestParametersReachTheProgram(t *testing.T) {
 	two := []string{"batch_size=int(1,4)", "opt=choice(sgd,adam)"}
 	tests := map[string]struct {
