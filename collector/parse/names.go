@@ -147,6 +147,9 @@ func (s *Names) use(what, value string) string {
 }
 
 func (s *Names) line(line []byte) {
+	if s.cfg.Format == FormatText && bytes.IndexByte(line, escape) >= 0 {
+		line = escapes.ReplaceAll(line, nil) // as Text does
+	}
 	s.shape.look(line)
 	if len(s.names) >= s.cfg.MaxNames {
 		return

@@ -28,6 +28,8 @@ func TestMissingNamesAreExplained(t *testing.T) {
 		"what was found without a search is there too": {format: "TEXT", text: "acc=1\n",
 			asked: []string{"loss", "f1"}, missing: []string{"f1"},
 			want: "f1 was not found; there is acc, loss"},
+		"colours are passed over": {format: "TEXT", text: "\x1b[32mloss=0.5\x1b[0m \x1b[1macc\x1b[0m=1\n", missing: []string{"f1"},
+			want: "f1 was not found; there is loss, acc"},
 		"it is written with a colon": {format: "TEXT", text: "epoch: 1 loss: 3\n", missing: []string{"loss"},
 			want: `loss was not found: it is written "loss: ...": print loss=..., or use the filter '` + filter + `'`},
 		"one like it is written with a colon": {format: "TEXT", text: "val_loss: 3\n", missing: []string{"val_los"},
