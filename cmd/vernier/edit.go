@@ -98,7 +98,26 @@ func edit(ctx context.Context, name string, spec map[string]any, s streams, open
 		return err
 	}
 	fmt.Fprintf(s.out, "experiment %s: %s\n", name, countsLine(view))
+	if _, perTrial := spec["maxTrialDuration"]; perTrial {
+		fmt.Fprint(s.out, untouched(view))
+	}
 	return nil
+}
+
+// untouched says that trials which run keep the limit of time that they began with.
+func untouched(v experimentView) string {
+	first, n := trialView{}, 0
+	for _, t := range v.Trials {
+		if t.State == string(v1beta1.TrialRunning) && !t.stopping() {
+			if n++; n == 1 {
+				first = t
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("--max-trial-duration holds for new trials; %s that run keep theirs, and vernier stop %s/%d ends one\n", countOfTrials(n), v.Experiment.Name, first.Number)
 }
 
 // budgetFlags are the flags of edit by the fields that they set.

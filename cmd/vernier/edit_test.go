@@ -8,11 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
 func TestEditChangesGPUHours(t *testing.T) {
@@ -48,6 +51,45 @@ func TestEditChangesGPUHours(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, e.Spec.MaxGPUHours); diff != "" {
 				t.Errorf("maxGPUHours (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestALimitOfTimeIsOfNewTrials(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		args   []string
+		states []v1beta1.TrialConditionType
+		want   string
+	}{
+		"two run": {[]string{"--max-trial-duration", "5s"}, []v1beta1.TrialConditionType{v1beta1.TrialSucceeded, v1beta1.TrialRunning, v1beta1.TrialRunning},
+			"experiment charlm: 1/24 done, 2 running\n--max-trial-duration holds for new trials; 2 trials that run keep theirs, and vernier stop charlm/1 ends one\n"},
+		"none runs":      {[]string{"--max-trial-duration", "5s"}, []v1beta1.TrialConditionType{v1beta1.TrialSucceeded}, "experiment charlm: 1/24 done, 0 running\n"},
+		"something else": {[]string{"--parallel", "3"}, []v1beta1.TrialConditionType{v1beta1.TrialRunning}, "experiment charlm: 0/24 done, 1 running\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := anExperiment()
+			e.UID = "1"
+			objects := []client.Object{e}
+			for i, state := range tc.states {
+				trial := aTrial(i, state, "0.5")
+				trial.Labels[v1beta1.LabelExperiment] = "charlm"
+				trial.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))}
+				objects = append(objects, &trial)
+			}
+			s := &session{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), namespace: "default"}
+			cmd, out := newEditCommand(func(context.Context, bool) (*session, error) { return s, nil }), &bytes.Buffer{}
+			cmd.SetOut(out)
+			cmd.SetArgs(append(tc.args, "charlm"))
+			if err := cmd.ExecuteContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
