@@ -244,6 +244,18 @@ func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
 	}
 }
 
+func TestTheVersionIsAFlagToo(t *testing.T) {
+	for _, arg := range []string{"version", "--version"} {
+		var out bytes.Buffer
+		root := newRootCommand(false)
+		root.SetOut(&out)
+		root.SetArgs([]string{arg})
+		if err := root.ExecuteContext(t.Context()); err != nil || out.String() != versionText()+"\n" {
+			t.Errorf("%s: %q, %v", arg, out.String(), err)
+		}
+	}
+}
+
 // TestErrorsSayWhatToDo holds the words of errors that a person meets first.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")

@@ -19,8 +19,9 @@ import (
 
 func newGetCommand(open opener) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get experiments|trials",
-		Short: "List experiments, or the trials of one",
+		Use:     "get experiments|trials",
+		Aliases: []string{"list", "ls"},
+		Short:   "List experiments, or the trials of one",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageErrorf("say what to list: vernier get experiments, or vernier get trials EXPERIMENT")

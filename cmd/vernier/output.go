@@ -41,7 +41,7 @@ func (o *objectOutput) printer() (printers.ResourcePrinter, error) {
 	printer, err := o.print.ToPrinter()
 	switch {
 	case genericclioptions.IsNoCompatiblePrinterError(err), *o.print.OutputFormat == "":
-		return nil, usageErrorf("-o %q: write table, wide, name, json or yaml, or a jsonpath=... or go-template=... as for kubectl get", *o.print.OutputFormat)
+		return nil, usageErrorf("-o %q: write table, wide, name, json or yaml, or a jsonpath=... or go-template=... as for kubectl get; vernier export writes the trials of an experiment as CSV", *o.print.OutputFormat)
 	case err != nil:
 		return nil, usageErrorf("-o: %w", err)
 	}

@@ -40,6 +40,8 @@ func newRootCommand(plugin bool) *cobra.Command {
 		Args:             knownCommand,
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(meantFlag)
 	open := opener(g.embedded)
 	stop, own, programs := g.stop, ownStore(g.instanceStore), g
