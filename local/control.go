@@ -233,6 +233,14 @@ func (s *Status) component(name string) *ComponentStatus {
 // ReadStatus reads what the supervisor of a home last said. The state is
 // Stopped when no supervisor runs, whatever the last one said.
 func ReadStatus(h Home) (Status, error) {
+	s, err := readStatus(h)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("read the home %s: %w; %s", h, err, otherHome)
+	}
+	return s, err
+}
+
+func readStatus(h Home) (Status, error) {
 	var s Status
 	err := statefile.ReadJSON(h.path("run", "status.json"), &s)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, statefile.ErrCorrupt) {

@@ -91,10 +91,13 @@ const (
 	markerText = "This directory is the home of a Vernier instance. To remove it: vernier down --delete\n"
 )
 
+// otherHome is what to do about a home that cannot be used.
+const otherHome = "--home or VERNIER_HOME names another"
+
 // create makes the home and its folders, and checks that it is ours alone.
 func (h Home) create() error {
 	if err := os.MkdirAll(string(h), 0o700); err != nil {
-		return fmt.Errorf("make the home: %w", err)
+		return fmt.Errorf("make the home: %w; %s", err, otherHome)
 	}
 	info, err := os.Stat(string(h))
 	if err != nil {

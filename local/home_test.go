@@ -35,6 +35,27 @@ func TestDefaultHome(t *testing.T) {
 	}
 }
 
+// Most often it is that of another user, or VERNIER_HOME is not what was meant.
+func TestAHomeThatCannotBeUsedSaysHowToNameAnother(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closed := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	errs := map[string]error{"a file": Home(filepath.Join(file, "home")).create()}
+	if _, err := os.ReadDir(closed); err != nil { // root may read it
+		_, errs["a folder of another user"] = ReadStatus(Home(closed))
+	}
+	for name, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "--home") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAHomeThatOthersCanReadIsRefused(t *testing.T) {
 	home := Home(filepath.Join(t.TempDir(), "home"))
 	if err := home.create(); err != nil {
