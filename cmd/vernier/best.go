@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -22,16 +24,18 @@ func newBestCommand(open opener) *cobra.Command {
 		Long: `Print the trial with the best value. Where trials are repeated with other seeds, a
 value may be luck: --recommended prints the parameters that a model of all results
 expects to be best on average. The table rounds parameters; the other formats have
-them as the program got them.`,
+them as the program got them: args has these alone, and command all that the trial ran.
+vernier describe has the same formats for any trial.`,
 		Example: `  vernier best charlm
-  python train.py $(vernier best charlm -o args)`,
+  python train.py $(vernier best charlm -o args)
+  sh -c "$(vernier best charlm -o command)"`,
 		Args: oneExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return best(cmd.Context(), args[0], output, recommended, cmd.OutOrStdout(), open)
 		},
 	}
 	cmd.Flags().BoolVar(&recommended, "recommended", false, "the parameters that are expected to be best on average, where trials are repeated")
-	outputFlag(cmd, &output, "table, args (--lr=0.1 --width=64), env (LR=0.1), json or yaml", "table", "args", "env", "json", "yaml")
+	outputFlag(cmd, &output, "table, args (--lr=0.1 --width=64), command (a whole command line), env (LR=0.1), json or yaml", "table", "args", "command", "env", "json", "yaml")
 	return cmd
 }
 
@@ -85,6 +89,9 @@ func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialV
 		case r != nil:
 			t.add("recommended", r.TrialName, expectation(r))
 		}
+		if front := e.Status.ParetoTrialList; len(e.Spec.Objectives) > 1 && len(front) > 1 && slices.Contains(front, trial.Name) {
+			t.add("front", fmt.Sprintf("one of %s that none beats in all objectives: vernier describe %s", countOfTrials(len(front)), e.Name))
+		}
 		return t.write(out, false)
 	case "args":
 		words := make([]string, len(trial.Params))
@@ -92,6 +99,13 @@ func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialV
 			words[i] = "--" + p.Name + "=" + shellQuote(p.Value)
 		}
 		_, err := fmt.Fprintln(out, strings.Join(words, " "))
+		return err
+	case "command":
+		text, err := commandLine(trial)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(out, text)
 		return err
 	case "env":
 		for _, p := range trial.Params {
@@ -110,6 +124,33 @@ func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialV
 		value["recommended"] = r
 	}
 	return writeValue(out, output, value)
+}
+
+// commandLine is what the trial ran, for a shell.
+func commandLine(trial trialView) (string, error) {
+	var c *corev1.Container
+	if trial.Object != nil {
+		_, c = primaryOf(trial.Object)
+	}
+	if c == nil || len(c.Command) == 0 {
+		return "", fmt.Errorf("the command of trial %s is not known: the trial has no job, or its image says what to run", trial.Name)
+	}
+	var words []string
+	if c.WorkingDir != "" {
+		words = append(words, "cd", shellQuote(c.WorkingDir), "&&")
+	}
+	for _, e := range c.Env {
+		if e.Name == "VERNIER_PARAMS_FILE" {
+			return "", fmt.Errorf("trial %s got its parameters in a file: -o json has them", trial.Name)
+		}
+		if strings.HasPrefix(e.Name, "VERNIER_PARAM_") {
+			words = append(words, e.Name+"="+shellQuote(strings.ReplaceAll(e.Value, "$$", "$")))
+		}
+	}
+	for _, word := range slices.Concat(c.Command, c.Args) {
+		words = append(words, shellQuote(strings.ReplaceAll(word, "$$", "$")))
+	}
+	return strings.Join(words, " "), nil
 }
 
 var plainInShell = regexp.MustCompile(`^[A-Za-z0-9_./:=+,%@-]+$`)

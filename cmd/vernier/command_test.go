@@ -86,34 +86,6 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-func TestWriteBest(t *testing.T) {
-	trial := trialView{
-		Name: "charlm-0001", Metrics: []metricView{{Name: "loss", Value: "0.5"}},
-		Params: []v1beta1.ParameterAssignment{{Name: "learning-rate", Value: "0.01"}, {Name: "name", Value: "it's a $b"}, {Name: "width", Value: "16"}},
-	}
-	tests := map[string]string{
-		"args": "--learning-rate=0.01 --name='it'\\''s a $b' --width=16\n",
-		"env":  "LEARNING_RATE=0.01\nNAME='it'\\''s a $b'\nWIDTH=16\n",
-		"yaml": "metrics:\n  loss: 0.5\nparameters:\n  learning-rate: 0.01\n  name: it's a $b\n  width: \"16\"\ntrial: charlm-0001\n",
-	}
-	e := anExperiment()
-	e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "width", ParameterType: v1beta1.ParameterTypeCategorical})
-	for output, want := range tests {
-		t.Run(output, func(t *testing.T) {
-			var out bytes.Buffer
-			if err := writeBest(&out, output, e, trial); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, out.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-	if err := writeBest(&bytes.Buffer{}, "toml", e, trial); exitCode(err) != exitUsage {
-		t.Errorf("an unknown format: %v", err)
-	}
-}
-
 func TestReadManifests(t *testing.T) {
 	const sound = "apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nmetadata: {name: a}\n"
 	tests := map[string]struct {

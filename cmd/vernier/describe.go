@@ -18,20 +18,24 @@ import (
 )
 
 func newDescribeCommand(open opener) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:   "describe EXPERIMENT[/TRIAL]",
 		Short: "Show an experiment or a trial: its state, why, and its events",
 		Example: `  vernier describe charlm
   vernier describe charlm/12
-  vernier describe charlm/best`,
+  vernier describe charlm/best
+  vernier describe charlm/12 -o command`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return describe(cmd.Context(), args[0], cmd.OutOrStdout(), open)
+			return describe(cmd.Context(), args[0], output, cmd.OutOrStdout(), open)
 		},
 	}
+	outputFlag(cmd, &output, "text, or of a trial what vernier best has: args, command, env, json or yaml", "text", "args", "command", "env", "json", "yaml")
+	return cmd
 }
 
-func describe(ctx context.Context, text string, out io.Writer, open opener) error {
+func describe(ctx context.Context, text, output string, out io.Writer, open opener) error {
 	session, err := open(ctx, false)
 	if err != nil {
 		return err
@@ -39,6 +43,9 @@ func describe(ctx context.Context, text string, out io.Writer, open opener) erro
 	t, err := parseTarget(text)
 	if err != nil {
 		return err
+	}
+	if t.Trial == "" && output != "text" {
+		return usageErrorf("-o %s is of a trial: write %s/best, or %s/12; vernier get experiments %s -o yaml prints the experiment", output, text, text, text)
 	}
 	view, err := loadExperiment(ctx, session.client, session.key(t.Experiment))
 	if err != nil {
@@ -52,6 +59,9 @@ func describe(ctx context.Context, text string, out io.Writer, open opener) erro
 	trial, err := t.find(view)
 	if err != nil {
 		return err
+	}
+	if output != "text" {
+		return writeBest(out, output, view.Experiment, trial)
 	}
 	describeTrial(out, trial, time.Now())
 	if trial.Object == nil { // it was deleted, and its events with it
@@ -126,6 +136,9 @@ func describeTrial(out io.Writer, t trialView, now time.Time) {
 		fmt.Fprintf(out, "Why         %s\n", why)
 	}
 	fmt.Fprintf(out, "Time        %s\n", age(t.duration(now)))
+	if command, err := commandLine(t); err == nil {
+		fmt.Fprintf(out, "Command     %s\n", command)
+	}
 	fmt.Fprintln(out, "Parameters")
 	rows := &table{}
 	for _, p := range t.Params {

@@ -145,6 +145,15 @@ func TestTrialsThatBreakABoundFollowThoseThatDoNot(t *testing.T) {
 	}
 }
 
+func TestTheBestOfAFrontIsOneOfSeveral(t *testing.T) {
+	e, trials := lossAndAccuracy()
+	var out bytes.Buffer
+	if err := writeBest(&out, "table", e, newTrialView(&trials[1])); err != nil {
+		t.Fatal(err)
+	}
+	requireText(t, out.String(), "one of 2 trials that none beats in all objectives: vernier describe charlm")
+}
+
 func TestAFrontOfOne(t *testing.T) {
 	e, trials := lossAndAccuracy()
 	e.Status.ParetoTrialList = []string{"charlm-0002"}

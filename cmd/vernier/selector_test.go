@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -68,7 +70,7 @@ func TestTheBestTrialIsUsedAfterItsDeletion(t *testing.T) {
 		run  func(out io.Writer) error
 		says string
 	}{
-		"described": {func(out io.Writer) error { return describe(t.Context(), "charlm/best", out, open) }, "0.25"},
+		"described": {func(out io.Writer) error { return describe(t.Context(), "charlm/best", "text", out, open) }, "0.25"},
 		"explained": {func(out io.Writer) error {
 			found, err := explain(t.Context(), "charlm/best", open)
 			fmt.Fprint(out, found.Why)
@@ -84,5 +86,29 @@ func TestTheBestTrialIsUsedAfterItsDeletion(t *testing.T) {
 			}
 			requireText(t, out.String(), c.says)
 		})
+	}
+}
+
+// What best prints of the best one, describe prints of any.
+func TestDescribePrintsTheParametersOfAnyTrial(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, trial := anExperiment(), aTrial(3, v1beta1.TrialSucceeded, "0.5")
+	e.UID = "1"
+	trial.Labels[v1beta1.LabelExperiment] = e.Name
+	trial.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))}
+	s := &session{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, &trial).Build(), namespace: e.Namespace}
+	open := func(context.Context, bool) (*session, error) { return s, nil }
+	var out bytes.Buffer
+	if err := describe(t.Context(), "charlm/3", "args", &out, open); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("--lr=0.3\n", out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := describe(t.Context(), "charlm", "args", &out, open); exitCode(err) != exitUsage {
+		t.Errorf("of an experiment: %v", err)
 	}
 }

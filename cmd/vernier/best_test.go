@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func TestWriteBest(t *testing.T) {
+	trial := trialView{
+		Name: "charlm-0001", Metrics: []metricView{{Name: "loss", Value: "0.5"}},
+		Params: []v1beta1.ParameterAssignment{{Name: "learning-rate", Value: "0.01"}, {Name: "name", Value: "it's a $b"}, {Name: "width", Value: "16"}},
+	}
+	tests := map[string]string{
+		"command": "cd '/my work' && VERNIER_PARAM_B='$x' python train.py --epochs=4 '--name=it'\\''s a $b'\n",
+		"args":    "--learning-rate=0.01 --name='it'\\''s a $b' --width=16\n",
+		"env":     "LEARNING_RATE=0.01\nNAME='it'\\''s a $b'\nWIDTH=16\n",
+		"yaml":    "metrics:\n  loss: 0.5\nparameters:\n  learning-rate: 0.01\n  name: it's a $b\n  width: \"16\"\ntrial: charlm-0001\n",
+	}
+	trial.Object = &v1beta1.Trial{Spec: v1beta1.TrialSpec{PrimaryContainerName: "training", RunSpec: &runtime.RawExtension{Raw: []byte(`{"apiVersion": "batch/v1", "kind": "Job",
+		"spec": {"template": {"spec": {"containers": [{"name": "training", "workingDir": "/my work", "env": [{"name": "PATH", "value": "/bin"}, {"name": "VERNIER_PARAM_B", "value": "$$x"}],
+		"command": ["python", "train.py", "--epochs=4", "--name=it's a $$b"]}]}}}}`)}}}
+	e := anExperiment()
+	e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "width", ParameterType: v1beta1.ParameterTypeCategorical})
+	for output, want := range tests {
+		t.Run(output, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := writeBest(&out, output, e, trial); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	trial.Object = nil
+	if err := writeBest(&bytes.Buffer{}, "command", e, trial); err == nil {
+		t.Error("a trial that was deleted has a command")
+	}
+	if err := writeBest(&bytes.Buffer{}, "toml", e, trial); exitCode(err) != exitUsage {
+		t.Errorf("an unknown format: %v", err)
+	}
+}
