@@ -188,7 +188,7 @@ func place(v experimentView, t trialView) string {
 	case t.notFinite():
 		return ", which is " + neverBest
 	case !v.feasible(t):
-		return ", but it breaks a bound on a metric, so that it is never the best"
+		return ", but it breaks the bound " + v.broken(t) + ", so that it is never the best"
 	case v.several() && slices.Contains(v.marked(), t.Name):
 		return ", which none beats in all of them"
 	case v.several() || !ok:
@@ -217,7 +217,7 @@ func place(v experimentView, t trialView) string {
 func explainExperiment(v experimentView, now time.Time) explanation {
 	name := v.Experiment.Name
 	e := explanation{Name: name, State: v.State}
-	c := v.counts()
+	c, limit := v.counts(), v.Experiment.Spec.MaxTrialCount
 	switch {
 	case v.State == stateInterrupted:
 		e.Why, e.Next = "was interrupted: "+v.Message, "vernier edit "+name+" --max-trials N"
@@ -236,9 +236,11 @@ func explainExperiment(v experimentView, now time.Time) explanation {
 		e.Why = "waits: " + v.waits()
 	case v.waiting() != "":
 		e.Why = "runs, but " + v.waiting()
+	case v.Experiment.RunsOutside() && c.Running == 0 && (limit == nil || len(v.Trials) < int(*limit)):
+		e.Why = "waits for a program that asks for trials (docs/api.md): " + countsLine(v)
 	default:
 		e.Why = "runs: " + countsLine(v)
-		if limit := v.Experiment.Spec.MaxTrialCount; limit != nil && len(v.Trials) >= int(*limit) {
+		if limit != nil && len(v.Trials) >= int(*limit) {
 			e.Why = "runs its last trials: " + countsLine(v)
 		}
 		if start := v.Experiment.Status.StartTime; start != nil {

@@ -57,6 +57,15 @@ func TestExplainATrial(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
+	t.Run("which breaks bounds", func(t *testing.T) {
+		e := anExperiment()
+		e.Spec.Constraints = []v1beta1.MetricConstraint{{MetricName: "acc", Min: new(0.95)}, {MetricName: "loss", Max: new(1.0)}, {MetricName: "memory", Max: new(500.0)}}
+		v := aView(e, "0.5")
+		want := "succeeded after 0s with loss=0.5, but it breaks the bound acc >= 0.95 with 0.9 and memory <= 500 without a value, so that it is never the best"
+		if diff := cmp.Diff(want, explainTrial(v, v.Trials[0], noon).Why); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 	t.Run("not a number, and no trial is better", func(t *testing.T) {
 		only := aTrial(1, v1beta1.TrialSucceeded, "+Inf")
 		v := newExperimentView(anExperiment(), []v1beta1.Trial{only})
@@ -78,7 +87,8 @@ func TestExplainATrial(t *testing.T) {
 func TestExplainAnExperiment(t *testing.T) {
 	suspended := anExperiment()
 	suspended.Spec.Suspend = true
-	stopped, last := anExperiment(), anExperiment()
+	stopped, last, jobs := anExperiment(), anExperiment(), anExperiment()
+	jobs.Spec.TrialTemplate = &v1beta1.TrialTemplate{}
 	stopped.Annotations = map[string]string{v1beta1.AnnotationEnd: v1beta1.EndStop}
 	last.Spec.MaxTrialCount = new(int32(2))
 	tests := map[string]struct {
@@ -87,7 +97,8 @@ func TestExplainAnExperiment(t *testing.T) {
 	}{
 		"is being ended": {stopped, "was stopped, and ends when the trials that run have ended: 2/24 done"},
 		"has all trials": {last, "runs its last trials: 2/2 done, 0 running, for 60s"},
-		"runs":           {anExperiment(), "runs: 2/24 done, 0 running"},
+		"runs":           {jobs, "runs: 2/24 done, 0 running"},
+		"runs outside":   {anExperiment(), "waits for a program that asks for trials (docs/api.md): 2/24 done, 0 running"},
 		"suspended":      {suspended, "is suspended: no new trials are made, and 0 run"},
 		"ended":          {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", ""), "ended: a trial reached the goal (2/24 done, 0 running)"},
 		"used up":        {ended(anExperiment(), v1beta1.ExperimentSucceeded, v1beta1.ReasonExperimentMaxGPUHoursReached, ""), "ended: its maxGPUHours are used up (2/24 done"},

@@ -156,6 +156,22 @@ func (v experimentView) better(a, b float64) bool {
 	return a < b
 }
 
+// broken are the bounds that a trial does not meet: "memory <= 500 with 504".
+func (v experimentView) broken(t trialView) string {
+	var parts []string
+	for _, c := range v.Experiment.Spec.Constraints {
+		text := t.metric(c.MetricName)
+		value, ok := finite(text)
+		switch {
+		case text == "":
+			parts = append(parts, boundText(c)+" without a value")
+		case !ok || c.Outside(value) > 0:
+			parts = append(parts, boundText(c)+" with "+shortNumber(text))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
 func (v experimentView) several() bool { return len(v.Experiment.Spec.Objectives) > 1 }
 
 func (v experimentView) hasResult() bool {
