@@ -44,11 +44,12 @@ func TestANameThatATrialHasIsToldWhenNoExperimentHasIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&numbered, &other).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(anExperiment(), &numbered, &other).Build()
 	tests := map[string]string{
 		"charlm-0003": "charlm-0003 is no experiment, it is the trial charlm/3: vernier describe charlm/3 shows it",
 		"by-hand":     "by-hand is no experiment, it is the trial charlm/by-hand: vernier describe charlm/by-hand shows it",
-		"nothing":     `no experiment "nothing" in namespace "default": get experiments --all-namespaces lists what exists`,
+		"charm":       `no experiment "charm" in namespace "default": did you mean charlm? vernier get experiments --all-namespaces lists what exists`,
+		"nothing":     `no experiment "nothing" in namespace "default": vernier get experiments --all-namespaces lists what exists`,
 	}
 	for name, want := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -353,7 +353,7 @@ func TestTheStatusOfAStoppedInstanceHasNoEmptyTable(t *testing.T) {
 
 func TestNoExperimentOfAName(t *testing.T) {
 	cause := apierrors.NewNotFound(schema.GroupResource{Group: "kubeflow.org", Resource: "experiments"}, "x")
-	err := &noExperiment{types.NamespacedName{Namespace: "default", Name: "x"}, "", cause}
+	err := &noExperiment{types.NamespacedName{Namespace: "default", Name: "x"}, "", cause, ""}
 	if exitCode(err) != exitNotFound || !apierrors.IsNotFound(err) {
 		t.Errorf("code %d, want %d: %v", exitCode(err), exitNotFound, err)
 	}

@@ -180,7 +180,7 @@ func newDeleteCommand(open opener) *cobra.Command {
 					return err
 				}
 				if there == nil {
-					return notFoundErrorf("no experiment %q: get experiments lists what exists", name)
+					return notFoundErrorf("no experiment %q: vernier get experiments lists what exists", name)
 				}
 				if err := deleteAndWait(cmd.Context(), session.client, session.key(name)); err != nil {
 					return err

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector/parse"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -23,13 +25,18 @@ type noExperiment struct {
 	key   types.NamespacedName
 	trial string // the number or name of the trial that has it, as EXPERIMENT/12
 	cause error
+	near  string // the experiment that was likely meant
 }
 
 func (e *noExperiment) Error() string {
 	if e.trial != "" {
 		return fmt.Sprintf("%s is no experiment, it is the trial %s: vernier describe %s shows it", e.key.Name, e.trial, e.trial)
 	}
-	return fmt.Sprintf("no experiment %q in namespace %q: get experiments --all-namespaces lists what exists", e.key.Name, e.key.Namespace)
+	hint := ""
+	if e.near != "" {
+		hint = "did you mean " + e.near + "? "
+	}
+	return fmt.Sprintf("no experiment %q in namespace %q: %svernier get experiments --all-namespaces lists what exists", e.key.Name, e.key.Namespace, hint)
 }
 
 func (e *noExperiment) Unwrap() error { return e.cause }
@@ -39,7 +46,7 @@ func loadExperiment(ctx context.Context, c client.Reader, key types.NamespacedNa
 	var experiment v1beta1.Experiment
 	if err := c.Get(ctx, key, &experiment); err != nil {
 		if apierrors.IsNotFound(err) {
-			return experimentView{}, &noExperiment{key, trialNamed(ctx, c, key), err}
+			return experimentView{}, &noExperiment{key, trialNamed(ctx, c, key), err, nearestExperiment(ctx, c, key)}
 		}
 		return experimentView{}, fmt.Errorf("read experiment %s: %w", key, err)
 	}
@@ -49,6 +56,19 @@ func loadExperiment(ctx context.Context, c client.Reader, key types.NamespacedNa
 	}
 	owned := slices.DeleteFunc(trials.Items, func(t v1beta1.Trial) bool { return !metav1.IsControlledBy(&t, &experiment) })
 	return newExperimentView(&experiment, owned), nil
+}
+
+// nearestExperiment is the name that is most like that of key, or "".
+func nearestExperiment(ctx context.Context, c client.Reader, key types.NamespacedName) string {
+	var list v1beta1.ExperimentList
+	if err := c.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range list.Items {
+		names = append(names, e.Name)
+	}
+	return strings.Join(parse.Nearest(key.Name, names, 1), "")
 }
 
 // trialNamed is the trial of that name as EXPERIMENT/12, or "" where there is none.
