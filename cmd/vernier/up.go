@@ -59,7 +59,7 @@ again.`,
 				fmt.Fprintf(cmd.OutOrStdout(), "running already in %s\n", home)
 				return nil
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "ready after %.1f s in %s\nkubectl --kubeconfig %s get experiments\n", time.Since(begin).Seconds(), home, home.Kubeconfig())
+			fmt.Fprintf(cmd.OutOrStdout(), "ready after %.1f s in %s\nkubectl --kubeconfig %s get experiments\n", time.Since(begin).Seconds(), home, shellQuote(home.Kubeconfig()))
 			if address := home.DBManager(); address != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "Katib's SDK reads metrics with db_manager_address=%q\n", address)
 			}
