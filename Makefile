@@ -220,7 +220,7 @@ bench-suggest-real: ## Tune real trainings, live ones and tables, beside Optuna:
 .PHONY: bench-suggest-verdict
 bench-suggest-verdict: ## Play the verdict half of the real trainings, days of one core, and write docs/benchmarks-real.md; it goes on where it was stopped.
 	@cd bench/suggest && $(GO_BUILD) -o $(BIN)/bench-suggest .
-	@$(BIN)/bench-suggest real -verdict -seeds 20 -budget 100 -method auto,tpe,random -peers optuna-tpe,hyperopt-tpe,nevergrad-ngopt,smac-forest,hebo-default $(REAL)
+	@$(BIN)/bench-suggest real -verdict -seeds 20 -budget 100 -method auto,tpe,random -peers optuna-tpe,hyperopt-tpe,nevergrad-ngopt,smac-forest,optuna-gp,optuna-auto,hebo-default $(REAL)
 
 .PHONY: bench-suggest
 bench-suggest: ## Play what docs/benchmarks.md shows, seed by seed, and write it; it goes on where it was stopped.

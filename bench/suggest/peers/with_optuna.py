@@ -3,6 +3,8 @@
 import optuna
 from optuna.trial import TrialState
 
+AUTO_SAMPLER = "23b5b24eb52a81631047e1d6ed53773d5b6795c0"
+
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
@@ -29,8 +31,8 @@ def sampler(game, variant):
     if variant == "nsga2":
         return s.NSGAIISampler(seed=seed, **kwargs)
     if variant == "auto":
-        import optunahub  # fetches the sampler from the hub's repository
-        return optunahub.load_module("samplers/auto_sampler").AutoSampler(seed=seed, **kwargs)
+        import optunahub  # fetches the sampler from the hub's repository on GitHub
+        return optunahub.load_module("samplers/auto_sampler", ref=AUTO_SAMPLER).AutoSampler(seed=seed, **kwargs)
     raise ValueError(f"no variant {variant}")
 
 
