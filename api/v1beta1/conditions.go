@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -212,6 +213,19 @@ func (e *Experiment) IsFailed() bool { return e.HasCondition(ExperimentFailed) }
 
 // IsCompleted says whether the experiment has ended.
 func (e *Experiment) IsCompleted() bool { return e.IsSucceeded() || e.IsFailed() }
+
+// Interrupted returns "4 of 24" for an experiment that ended because a user limited it to 4
+// of its 24 trials, unless its limit was changed since. Its condition is Succeeded.
+func (e *Experiment) Interrupted() (trials string, ok bool) {
+	c := e.LastCondition()
+	if c == nil || c.Type != ExperimentSucceeded || c.Reason != ReasonExperimentMaxTrialsReached {
+		return "", false
+	}
+	trials = e.Annotations[AnnotationInterrupted]
+	lowered, _, _ := strings.Cut(trials, " ")
+	limit, err := strconv.Atoi(lowered)
+	return trials, err == nil && e.Spec.MaxTrialCount != nil && int(*e.Spec.MaxTrialCount) == limit
+}
 
 // FailedByTrials says whether the experiment failed because too many of its trials
 // did.

@@ -155,7 +155,8 @@ func TestCtrlCCountsATrialThatIsBeingMade(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
 		t.Fatal(err)
 	}
-	if says, ok := interruptedAfter(e); !ok || *e.Spec.MaxTrialCount != 2 || says != "2 of 24" {
+	e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "", metav1.Now())
+	if says, ok := e.Interrupted(); !ok || *e.Spec.MaxTrialCount != 2 || says != "2 of 24" {
 		t.Errorf("maxTrialCount %d, %q", *e.Spec.MaxTrialCount, says)
 	}
 }

@@ -33,7 +33,7 @@ func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) e
 		last := experiment.Status.Conditions[n-1]
 		view.State, view.Reason, view.Message = string(last.Type), last.Reason, script.InFlags(experiment, last.Message)
 	}
-	if n, ok := interruptedAfter(experiment); ok && view.Reason == reasonMaxTrials {
+	if n, ok := experiment.Interrupted(); ok {
 		view.State, view.Reason, view.Message = stateInterrupted, "", n+" trials ran"
 	}
 	if experiment.Spec.Suspend && !view.finished() {
@@ -57,18 +57,8 @@ const (
 	// Succeeded, because its maxTrialCount was lowered.
 	stateInterrupted = "Interrupted"
 	// stateSuspended is shown while no new trials are made.
-	stateSuspended  = "Suspended"
-	reasonMaxTrials = "ExperimentMaxTrialsReached"
+	stateSuspended = "Suspended"
 )
-
-// interruptedAfter returns "4 of 24" for an experiment that Ctrl-C limited to 4 of
-// its 24 trials, unless its limit was changed since.
-func interruptedAfter(e *v1beta1.Experiment) (trials string, ok bool) {
-	trials = e.Annotations[v1beta1.AnnotationInterrupted]
-	lowered, _, _ := strings.Cut(trials, " ")
-	limit, err := strconv.Atoi(lowered)
-	return trials, err == nil && e.Spec.MaxTrialCount != nil && int(*e.Spec.MaxTrialCount) == limit
-}
 
 func (v experimentView) finished() bool {
 	switch v.State {

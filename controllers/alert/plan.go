@@ -129,6 +129,9 @@ func ended(exp *v1beta1.Experiment, c v1beta1.ExperimentCondition) Alert {
 	case c.Reason == v1beta1.ReasonExperimentGoalReached:
 		a.Reason = GoalReached
 	}
+	if trials, yes := exp.Interrupted(); yes {
+		a.Message = "It was interrupted: " + trials + " trials ran"
+	}
 	o := exp.Spec.AllObjectives()
 	for _, m := range exp.Status.CurrentOptimalTrial.Observation.Metrics {
 		if len(o) > 0 && m.Name == o[0].ObjectiveMetricName {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -86,6 +87,10 @@ func TestWhatThereIsToTell(t *testing.T) {
 		"its end": {exp: running(func(e *v1beta1.Experiment) {
 			e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "Experiment has succeeded", at(7))
 		}), now: 90, want: []string{"ExperimentEnded 1893586020  7 Experiment has succeeded"}},
+		"its interruption": {exp: running(func(e *v1beta1.Experiment) {
+			e.Spec.MaxTrialCount, e.Annotations = ptr.To[int32](4), map[string]string{v1beta1.AnnotationInterrupted: "4 of 24"}
+			e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "Experiment has succeeded", at(7))
+		}), now: 90, want: []string{"ExperimentEnded 1893586020  7 It was interrupted: 4 of 24 trials ran"}},
 		"its failure, and what diverged": {exp: running(func(e *v1beta1.Experiment) {
 			e.MarkFailed(v1beta1.ReasonExperimentFailed, "All have failed", at(7))
 		}), trials: []*v1beta1.Trial{with(0, 1, "NaN")}, now: 90, want: []string{"ExperimentFailed 1893586020  7 All have failed", "TrialDiverged 1 exp-0000 1 is NaN"}},

@@ -37,6 +37,9 @@ func experimentOut(e *v1beta1.Experiment) (*vernierv1.Experiment, error) {
 	if c := e.LastCondition(); c != nil {
 		out.Message = c.Message
 	}
+	if trials, yes := e.Interrupted(); yes {
+		out.Interrupted, out.Message = trials, trials+" trials ran"
+	}
 	return out, nil
 }
 

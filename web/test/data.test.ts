@@ -2,9 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { TrialColumnsSchema } from "../src/api/gen/vernier/v1/dashboard_pb";
-import { ExperimentSchema } from "../src/api/gen/vernier/v1/experiment_pb";
+import { Experiment_State, ExperimentSchema } from "../src/api/gen/vernier/v1/experiment_pb";
 import { isSame, linesOf } from "../src/data/compare";
-import { countsOf, strategiesOf } from "../src/data/experiment";
+import { countsOf, stateOf, strategiesOf } from "../src/data/experiment";
 import { parseQuery, QueryError } from "../src/data/query";
 import { countGpus } from "../src/pages/new";
 import { boundText, counted, formatDuration, formatValue, State, STATES, TrialTable, type Bound } from "../src/data/trials";
@@ -79,6 +79,10 @@ describe("the table", () => {
     expect(table().counts()).toEqual({ running: 1, pending: 0, succeeded: 1, stopped: 1, failed: 1, done: 3 });
     const e = create(ExperimentSchema, { trialsPending: 1, trialsRunning: 2, trialsSucceeded: 4, trialsPruned: 8, trialsKilled: 16, trialsFailed: 32, trialsUnmeasured: 64 });
     expect(countsOf(e)).toEqual({ running: 3, pending: 1, succeeded: 4, stopped: 24, failed: 96, done: 124 });
+  });
+  it("tells an experiment that was interrupted from one that succeeded", () => {
+    const states = ["", "0 of 24"].map((interrupted) => stateOf(create(ExperimentSchema, { state: Experiment_State.SUCCEEDED, interrupted })));
+    expect(states).toEqual(["succeeded", "interrupted"]);
   });
   it("says which value a metric has, where that is not the best of an objective", () => {
     const spec = { objective: { type: "minimize", objectiveMetricName: "loss", metricStrategies: [["loss", "min"], ["acc", "max"], ["memory", "best-at-step"]].map(([name, value]) => ({ name, value })) } };

@@ -79,11 +79,11 @@ export const countsOf = (e: Experiment) => counted([
   ["cancelled", e.trialsKilled], ["failed", e.trialsFailed], ["unmeasured", e.trialsUnmeasured],
 ]);
 
-export type ExperimentState = "running" | "paused" | "succeeded" | "failed" | "unknown";
+export type ExperimentState = "running" | "paused" | "succeeded" | "interrupted" | "failed" | "unknown";
 export function stateOf(e: Experiment): ExperimentState {
   switch (e.state) {
     case Experiment_State.ACTIVE: return e.suspended ? "paused" : "running";
-    case Experiment_State.SUCCEEDED: return "succeeded";
+    case Experiment_State.SUCCEEDED: return e.interrupted ? "interrupted" : "succeeded";
     case Experiment_State.FAILED: return "failed";
     default: return "unknown";
   }

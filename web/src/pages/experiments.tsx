@@ -42,7 +42,7 @@ export function Experiments({ namespace }: { namespace?: string }) {
             <input type="search" placeholder="Find by name or tag" value={find} onInput={(e) => setQuery({ find: e.currentTarget.value })} /></label>
           <label class="select"><span class="sr">State</span>
             <select style={{ height: "30px" }} value={state} onChange={(e) => setQuery({ state: e.currentTarget.value })}>
-              <option value="">All states</option>{["running", "paused", "succeeded", "failed"].map((s) => <option key={s} value={s}>{s}</option>)}
+              <option value="">All states</option>{["running", "paused", "succeeded", "interrupted", "failed"].map((s) => <option key={s} value={s}>{s}</option>)}
             </select></label>
           {(namespaces.value?.length ?? 0) > 1 && (
             <label class="select"><span class="sr">Namespace</span>

@@ -48,7 +48,7 @@ export function Bell() {
                 const p = placeOf(a.experiment), of = pathOf(p);
                 return (
                   <li key={a.id} class={known.value.has(a.id) ? "" : "new"}>
-                    <span class={a.warning ? "bad" : "good"}><Icon name={a.warning ? "warn" : "check"} size={15} /></span>
+                    <span class={a.warning ? "bad" : a.trial ? "good" : "muted"}><Icon name={a.warning ? "warn" : a.trial ? "check" : "info"} size={15} /></span>
                     <div>
                       <a class="link" href={href(a.reason === "TrialDiverged" ? `${of}/trials/${a.trial}` : of)} onClick={() => (open.value = false)}>{words[a.reason] ?? a.reason}: {p.experiment}</a>
                       <p>{a.message}</p>

@@ -56,6 +56,7 @@ const shapes: Record<string, string> = {
   infeasible: "M8 3.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6zM4.6 11.4l6.8-6.8",
   unmeasured: "M6 6.2a2 2 0 1 1 2.6 2c-.5.2-.6.6-.6 1.2M8 11.6h.01",
   cancelled: "M4 8h8",
+  interrupted: "M4.5 4.5h7v7h-7z",
   paused: "M6.2 4.5v7M9.8 4.5v7",
   unknown: "M8 8h.01",
 };

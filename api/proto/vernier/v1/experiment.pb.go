@@ -304,7 +304,10 @@ type Experiment struct {
 	Warnings []string `protobuf:"bytes,23,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// What a model of all results expects to be best on average, where trials are repeated
 	// with other seeds; absent before that.
-	Recommended   *Recommendation `protobuf:"bytes,24,opt,name=recommended,proto3" json:"recommended,omitempty"`
+	Recommended *Recommendation `protobuf:"bytes,24,opt,name=recommended,proto3" json:"recommended,omitempty"`
+	// "4 of 24" where a user ended it early and so many of its trials were left to it: its
+	// state is then SUCCEEDED, as its budget is spent. Empty otherwise.
+	Interrupted   string `protobuf:"bytes,25,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -505,6 +508,13 @@ func (x *Experiment) GetRecommended() *Recommendation {
 		return x.Recommended
 	}
 	return nil
+}
+
+func (x *Experiment) GetInterrupted() string {
+	if x != nil {
+		return x.Interrupted
+	}
+	return ""
 }
 
 // Recommendation is parameters that further trials are expected to be best with.
@@ -2610,7 +2620,7 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"vernier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
 	"\tErrorInfo\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xde\a\n" +
+	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\x80\b\n" +
 	"\n" +
 	"Experiment\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
@@ -2639,7 +2649,8 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x04tags\x18\x15 \x03(\tR\x04tags\x12\x12\n" +
 	"\x04etag\x18\x16 \x01(\tR\x04etag\x12\x1a\n" +
 	"\bwarnings\x18\x17 \x03(\tR\bwarnings\x12<\n" +
-	"\vrecommended\x18\x18 \x01(\v2\x1a.vernier.v1.RecommendationR\vrecommended\"E\n" +
+	"\vrecommended\x18\x18 \x01(\v2\x1a.vernier.v1.RecommendationR\vrecommended\x12 \n" +
+	"\vinterrupted\x18\x19 \x01(\tR\vinterrupted\"E\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
