@@ -77,7 +77,7 @@ func diverged(exp *v1beta1.Experiment, trials []*v1beta1.Trial) (a Alert, level 
 	}
 	n, what := 0, ""
 	for _, t := range trials {
-		value, bad := notFinite(t, o[0].ObjectiveMetricName)
+		value, bad := NotFinite(t, o[0].ObjectiveMetricName)
 		if !bad {
 			continue
 		}
@@ -97,8 +97,8 @@ func diverged(exp *v1beta1.Experiment, trials []*v1beta1.Trial) (a Alert, level 
 	return a, 1 << (bits.Len(uint(n)) - 1)
 }
 
-// notFinite is the newest value of a metric, if it is a number that is not finite.
-func notFinite(t *v1beta1.Trial, metric string) (string, bool) {
+// NotFinite is the newest value of a metric, if it is a number that is not finite.
+func NotFinite(t *v1beta1.Trial, metric string) (string, bool) {
 	if t.Status.Observation == nil {
 		return "", false
 	}
@@ -114,7 +114,7 @@ func notFinite(t *v1beta1.Trial, metric string) (string, bool) {
 func diverges(before, after *v1beta1.Trial) bool {
 	bad := func(t *v1beta1.Trial) (yes bool) {
 		if t != nil && t.Spec.Objective != nil {
-			_, yes = notFinite(t, t.Spec.Objective.ObjectiveMetricName)
+			_, yes = NotFinite(t, t.Spec.Objective.ObjectiveMetricName)
 		}
 		return yes
 	}

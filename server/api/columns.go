@@ -18,6 +18,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/contract"
+	"github.com/vernier-ml/vernier/controllers/alert"
 )
 
 const (
@@ -35,7 +36,7 @@ type row struct {
 	state                        vernierv1.Trial_State
 	create, start, end, resource float64
 	continues                    int32
-	message                      string
+	message, diverged            string
 	texts                        []string  // of the categorical parameters
 	numbers                      []float64 // of the others
 	metrics                      []float64
@@ -165,7 +166,7 @@ func (t *table) update(exp *v1beta1.Experiment, trials []*v1beta1.Trial, now tim
 			rows = append(rows, t.rows[at])
 			continue
 		}
-		rows = append(rows, rowOf(trial, int32(number), version, exp.Spec.Parameters, metrics, now))
+		rows = append(rows, rowOf(exp, trial, int32(number), version, metrics, now))
 	}
 	t.rows = rows
 }
@@ -188,7 +189,8 @@ func metricNames(exp *v1beta1.Experiment) (metrics []string) {
 	return metrics
 }
 
-func rowOf(t *v1beta1.Trial, number int32, version uint64, parameters []v1beta1.ParameterSpec, metrics []string, now time.Time) row {
+func rowOf(exp *v1beta1.Experiment, t *v1beta1.Trial, number int32, version uint64, metrics []string, now time.Time) row {
+	parameters := exp.Spec.Parameters
 	lease, outside := t.Lease()
 	r := row{
 		uid: t.UID, version: version, number: number, state: trialState(t, outside && !lease.Held(now)),
@@ -225,6 +227,11 @@ func rowOf(t *v1beta1.Trial, number int32, version uint64, parameters []v1beta1.
 		r.metrics[i] = math.NaN()
 		if v, ok := values[name]; ok {
 			r.metrics[i] = v
+		}
+	}
+	for _, o := range exp.Spec.AllObjectives() {
+		if value, bad := alert.NotFinite(t, o.ObjectiveMetricName); bad {
+			r.diverged = cmp.Or(r.diverged, value)
 		}
 	}
 	r.usage = usageOf(t.Status.Usage)
@@ -291,6 +298,7 @@ func columnsOf(exp *v1beta1.Experiment, rows []row) *vernierv1.TrialColumns {
 		Number: make([]int32, n), State: make([]vernierv1.Trial_State, n), CreateTime: make([]float64, n), StartTime: make([]float64, n),
 		EndTime: make([]float64, n), Resource: make([]float64, n), Continues: make([]int32, n),
 		Message: textColumn(n, func(i int) string { return rows[i].message }), Optimal: optimal(exp),
+		Diverged: textColumn(n, func(i int) string { return rows[i].diverged }),
 	}
 	for i := range rows {
 		r := &rows[i]

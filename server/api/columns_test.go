@@ -67,6 +67,7 @@ func TestATableOfTrialsByColumns(t *testing.T) {
 	delete(byHand.Labels, v1beta1.LabelTrialNumber)
 	repeat := tried(exp, 1, "0.125", "adam", 2)
 	repeat.Annotations = map[string]string{v1beta1.AnnotationWhy: "trial 0 again"}
+	repeat.Status.Observation.Metrics[0].Latest = "NaN"
 	s := serve(t, interceptor.Funcs{}, exp, tried(exp, 0, "0.25", "sgd", 3), repeat, child, byHand)
 	ask := &vernierv1.ListTrialColumnsRequest{Parent: parent}
 	got, err := s.ListTrialColumns(t.Context(), ask)
@@ -78,12 +79,13 @@ func TestATableOfTrialsByColumns(t *testing.T) {
 		Revision: "1.999", Whole: true, Total: 3, Number: []int32{0, 1, 3}, Optimal: []int32{1}, Continues: []int32{-1, -1, 1}, Resource: []float64{0, 0, 9},
 		State:      []vernierv1.Trial_State{vernierv1.Trial_SUCCEEDED, vernierv1.Trial_SUCCEEDED, vernierv1.Trial_RUNNING},
 		CreateTime: []float64{at, at, at}, StartTime: []float64{at + 1, at + 1, at + 1}, EndTime: []float64{at + 60, at + 60, nan},
-		Message: &vernierv1.TextColumn{Texts: []string{"Trial has succeeded", "trial 0 again", "Trial is running"}, Index: []int32{0, 1, 2}},
+		Message:  &vernierv1.TextColumn{Texts: []string{"Trial has succeeded", "trial 0 again", "Trial is running"}, Index: []int32{0, 1, 2}},
+		Diverged: &vernierv1.TextColumn{Texts: []string{"NaN"}, Index: []int32{-1, 0, -1}},
 		Parameters: []*vernierv1.Column{
 			{Name: "lr", Number: []float64{0.25, 0.125, 0.5}},
 			{Name: "optimizer", Text: &vernierv1.TextColumn{Texts: []string{"sgd", "adam"}, Index: []int32{0, 1, -1}}},
 		},
-		Metrics: []*vernierv1.Column{{Name: "loss", Number: []float64{3, 2, nan}}, {Name: "time", Number: []float64{nan, nan, nan}}},
+		Metrics: []*vernierv1.Column{{Name: "loss", Number: []float64{3, nan, nan}}, {Name: "time", Number: []float64{nan, nan, nan}}},
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform(), cmpopts.EquateNaNs()); diff != "" {
 		t.Fatal(diff)

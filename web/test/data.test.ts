@@ -57,6 +57,11 @@ describe("the table", () => {
     t.optimal = [];
     expect(t.best(t.objectives[0])).toBe(-1);
   });
+  it("says that a trial diverged, whatever its result", () => {
+    const t = table();
+    t.apply(create(TrialColumnsSchema, { total: 4, number: [1, 3], state: [State.pruned, State.succeeded], diverged: { texts: ["NaN"], index: [0, -1] } }));
+    expect([0, 1, 2, 3].map((i) => t.divergence(i))).toEqual(["", "the last value was NaN: it diverged", "", ""]);
+  });
   const bounds: [string, Bound, number[]][] = [
     ["memory <= 16", { metric: "memory", max: 16 }, [1]],
     ["memory >= 10", { metric: "memory", min: 10 }, [0]],

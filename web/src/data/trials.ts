@@ -94,6 +94,8 @@ export class TrialTable {
   resource = new Float64Array(0);
   parent = new Int32Array(0);
   message: string[] = [];
+  /** The newest value of an objective that has diverged, such as "NaN"; else "". */
+  last: string[] = [];
   /** Numbers of the best trials, as the server says. */
   optimal: number[] = [];
   updates = 0;
@@ -161,6 +163,7 @@ export class TrialTable {
       this.ended[i] = c.endTime[k];
       this.resource[i] = c.resource[k] ?? 0;
       this.parent[i] = c.continues[k] ?? -1;
+      this.last[i] = c.diverged?.texts[c.diverged.index[k]] ?? "";
       this.message[i] = c.message?.texts[c.message.index[k]] ?? "";
     }
     for (const p of c.parameters) {
@@ -288,6 +291,11 @@ export class TrialTable {
       const v = this.metrics.get(metric)?.[i] ?? NaN;
       return !(Number.isFinite(v) && v >= min && v <= max);
     });
+  }
+
+  /** That a trial diverged, as the command line says it; its result may be of before. */
+  divergence(i: number): string {
+    return this.last[i] ? `the last value was ${this.last[i]}: it diverged` : "";
   }
 
   /** The best row by an objective, of those that the server says are optimal, or -1. NaN is never the best. */

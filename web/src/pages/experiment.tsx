@@ -86,7 +86,7 @@ function Stats({ e, view }: { e: Experiment; view: View }) {
   const max = specOf(e).maxTrialCount, r = e.recommended;
   return (
     <dl class="panel stats">
-      <div><dt>Best {o.metric}</dt><dd>{best < 0 ? <>– {results && <small title={`No result meets ${table.bounds.map(boundText).join(" and ")}`}>none meets {table.bounds.map(boundText).join(" and ")}</small>}</> : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small></>}</dd></div>
+      <div><dt>Best {o.metric}</dt><dd>{best < 0 ? <>– {results && <small title={`No result meets ${table.bounds.map(boundText).join(" and ")}`}>none meets {table.bounds.map(boundText).join(" and ")}</small>}</> : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small>{table.divergence(best) && <small class="bad">{table.divergence(best)}</small>}</>}</dd></div>
       {r?.trial && <div title={`A model of all results expects these parameters to be best on average, with ${formatValue(+r.value.toPrecision(3))} ± ${formatValue(+r.deviation.toPrecision(2))} (standard deviation). They were measured ${r.trials} times; a single trial varies by ± ${formatValue(+r.noise.toPrecision(2))}.`}>
         <dt>Recommended</dt><dd>{formatValue(+r.value.toPrecision(3))} <small><a class="link" href={href(view.trialPath(r.trial.number))}>trial {r.trial.number}</a></small></dd>
       </div>}

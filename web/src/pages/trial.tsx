@@ -65,6 +65,7 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
                 const v = table.metrics.get(m)![row], b = best < 0 ? NaN : table.metrics.get(m)![best];
                 return <tr key={m}><td>{m} {table.strategies.has(m) && <small class="muted">{table.strategies.get(m)}</small>}</td><td class={`num${row === best && m === o.metric ? " best" : ""}${m === broken?.metric ? " bad" : ""}`}>{formatValue(v)}{m === broken?.metric && " !"}</td><td class="num muted">{row === best ? "best" : signed(v - b)}</td></tr>;
               })}</tbody></table>
+            {table.divergence(row) && <p class="note pad bad">{table.divergence(row)}</p>}
             {broken && <p class="note pad">It breaks the bound {boundText(broken)}, so it is never the best.</p>}
           </section>
           <section class="panel" aria-label="Parameters"><header class="panel-head"><h2>Parameters</h2>{best >= 0 && row !== best && <span class="note">beside the best, trial {table.number[best]}</span>}</header>

@@ -31,7 +31,7 @@ export function columnsOf(view: View): Column[] {
     ...table.specs.map((s) => ({ key: `params.${s.name}`, title: s.name, width: wide(s.name, 92), number: !s.words, text: (i: number) => table.text(s, table.params.get(s.name)![i]) || "–" })),
     ...[...table.usage.keys()].map((u) => ({ key: `usage.${u}`, title: usages[u]?.[0] ?? u, width: 118, number: true, text: (i: number) => formatValue(table.usage.get(u)![i]) + (Number.isNaN(table.usage.get(u)![i]) ? "" : (usages[u]?.[1] ?? "")) })),
     { key: "duration", title: "Duration", width: 104, number: true, text: (i) => formatDuration(table.duration(i)) },
-    { key: "message", title: "Why", width: 320, number: false, text: (i) => table.message[i] },
+    { key: "message", title: "Why", width: 320, number: false, text: (i) => [table.divergence(i), table.message[i]].filter(Boolean).join(". ") },
   ];
 }
 
@@ -158,15 +158,16 @@ export function Trials({ view, height }: { view: View; height: number }) {
         </div></div>
         <div role="rowgroup" style={{ height: `${list.length * rowHeight}px`, position: "relative" }}>
           {list.slice(first, last).map((i, k) => {
-            const number = table.number[i], chosen = view.selected.value.has(number), broken = table.broken(i);
+            const number = table.number[i], chosen = view.selected.value.has(number), broken = table.broken(i), diverged = table.divergence(i);
+            const faultOf = (c: Column) => (broken && c.key === `metrics.${broken.metric}` ? `It breaks the bound ${boundText(broken)}` : diverged && table.objectives.some((o) => c.key === `metrics.${o.metric}`) ? diverged : undefined);
             return (
               <div key={number} role="row" aria-rowindex={first + k + 2} aria-selected={chosen} style={{ top: `${(first + k) * rowHeight}px`, gridTemplateColumns: grid }}
                 class={`vrow${chosen ? " chosen" : ""}${cursor.value === i ? " cursor" : ""}${view.hover.value === i ? " hover" : ""}`}
                 onMouseEnter={() => (view.hover.value = i)} onClick={(e) => { if (!(e.target as Element).closest("a,input")) { cursor.value = i; } }} onDblClick={() => go(view.trialPath(number))}>
                 <div role="gridcell" class="pick"><input type="checkbox" tabIndex={-1} aria-label={`Select trial ${number}`} checked={chosen} onChange={() => view.toggle(number)} /></div>
                 {cols.map((c) => (
-                  <div key={c.key} role="gridcell" class={`${c.number ? "num" : ""}${i === best && c.key === `metrics.${view.objective.value.metric}` ? " best" : ""}`} title={c.key === "message" ? c.text(i) : broken && c.key === `metrics.${broken.metric}` ? `It breaks the bound ${boundText(broken)}` : undefined}>
-                    {c.key === "number" ? <a tabIndex={-1} href={href(view.trialPath(number))}>{number}</a> : c.key === "state" ? <StateMark state={table.state[i]} /> : broken && c.key === `metrics.${broken.metric}` ? <span class="bad">{c.text(i)} !</span> : c.text(i)}
+                  <div key={c.key} role="gridcell" class={`${c.number ? "num" : ""}${i === best && c.key === `metrics.${view.objective.value.metric}` ? " best" : ""}`} title={c.key === "message" ? c.text(i) : faultOf(c)}>
+                    {c.key === "number" ? <a tabIndex={-1} href={href(view.trialPath(number))}>{number}</a> : c.key === "state" ? <StateMark state={table.state[i]} /> : faultOf(c) ? <span class="bad">{c.text(i)} !</span> : c.text(i)}
                   </div>
                 ))}
               </div>

@@ -776,7 +776,10 @@ type TrialColumns struct {
 	Usage []*Column `protobuf:"bytes,15,rep,name=usage,proto3" json:"usage,omitempty"`
 	// Numbers of the best trial and, of several objectives, of those that no other
 	// beats.
-	Optimal       []int32 `protobuf:"varint,14,rep,packed,name=optimal,proto3" json:"optimal,omitempty"`
+	Optimal []int32 `protobuf:"varint,14,rep,packed,name=optimal,proto3" json:"optimal,omitempty"`
+	// The newest value of an objective that has diverged, such as "NaN"; none where the
+	// newest values are finite. The value in metrics may be one of before.
+	Diverged      *TextColumn `protobuf:"bytes,16,opt,name=diverged,proto3" json:"diverged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -912,6 +915,13 @@ func (x *TrialColumns) GetUsage() []*Column {
 func (x *TrialColumns) GetOptimal() []int32 {
 	if x != nil {
 		return x.Optimal
+	}
+	return nil
+}
+
+func (x *TrialColumns) GetDiverged() *TextColumn {
+	if x != nil {
+		return x.Diverged
 	}
 	return nil
 }
@@ -4199,7 +4209,7 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"G\n" +
 	"\x17ListTrialColumnsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
-	"\x05since\x18\x02 \x01(\tR\x05since\"\x8a\x04\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\"\xbe\x04\n" +
 	"\fTrialColumns\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\tR\brevision\x12\x14\n" +
 	"\x05whole\x18\x02 \x01(\bR\x05whole\x12\x14\n" +
@@ -4220,7 +4230,8 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"parameters\x12,\n" +
 	"\ametrics\x18\r \x03(\v2\x12.vernier.v1.ColumnR\ametrics\x12(\n" +
 	"\x05usage\x18\x0f \x03(\v2\x12.vernier.v1.ColumnR\x05usage\x12\x18\n" +
-	"\aoptimal\x18\x0e \x03(\x05R\aoptimal\"`\n" +
+	"\aoptimal\x18\x0e \x03(\x05R\aoptimal\x122\n" +
+	"\bdiverged\x18\x10 \x01(\v2\x16.vernier.v1.TextColumnR\bdiverged\"`\n" +
 	"\x06Column\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x03(\x01R\x06number\x12*\n" +
@@ -4580,93 +4591,94 @@ var file_vernier_v1_dashboard_proto_depIdxs = []int32{
 	14, // 7: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
 	14, // 8: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
 	14, // 9: vernier.v1.TrialColumns.usage:type_name -> vernier.v1.Column
-	15, // 10: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
-	0,  // 11: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	18, // 12: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
-	20, // 13: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
-	16, // 14: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
-	22, // 15: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
-	13, // 16: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
-	17, // 17: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
-	42, // 18: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
-	63, // 19: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
-	43, // 20: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
-	44, // 21: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
-	45, // 22: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
-	61, // 23: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
-	29, // 24: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
-	61, // 25: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	48, // 26: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
-	49, // 27: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
-	50, // 28: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
-	51, // 29: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
-	52, // 30: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
-	53, // 31: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
-	54, // 32: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
-	55, // 33: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
-	56, // 34: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
-	54, // 35: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
-	36, // 36: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
-	36, // 37: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
-	57, // 38: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
-	63, // 39: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	63, // 40: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
-	58, // 41: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
-	64, // 42: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
-	65, // 43: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
-	61, // 44: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
-	63, // 45: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
-	24, // 46: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
-	13, // 47: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
-	59, // 48: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
-	60, // 49: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
-	61, // 50: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
-	61, // 51: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
-	46, // 52: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
-	61, // 53: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
-	47, // 54: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	1,  // 55: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
-	14, // 56: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
-	14, // 57: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
-	0,  // 58: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	18, // 59: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
-	32, // 60: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
-	33, // 61: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
-	2,  // 62: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
-	4,  // 63: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
-	6,  // 64: vernier.v1.DashboardService.ListDevices:input_type -> vernier.v1.ListDevicesRequest
-	9,  // 65: vernier.v1.DashboardService.ListAlerts:input_type -> vernier.v1.ListAlertsRequest
-	12, // 66: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
-	16, // 67: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
-	19, // 68: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
-	23, // 69: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
-	25, // 70: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
-	27, // 71: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
-	30, // 72: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
-	32, // 73: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
-	34, // 74: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
-	37, // 75: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
-	39, // 76: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
-	3,  // 77: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
-	5,  // 78: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
-	7,  // 79: vernier.v1.DashboardService.ListDevices:output_type -> vernier.v1.ListDevicesResponse
-	10, // 80: vernier.v1.DashboardService.ListAlerts:output_type -> vernier.v1.ListAlertsResponse
-	13, // 81: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
-	17, // 82: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
-	21, // 83: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
-	24, // 84: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
-	26, // 85: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
-	28, // 86: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
-	31, // 87: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
-	33, // 88: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
-	35, // 89: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
-	38, // 90: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
-	40, // 91: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
-	77, // [77:92] is the sub-list for method output_type
-	62, // [62:77] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	15, // 10: vernier.v1.TrialColumns.diverged:type_name -> vernier.v1.TextColumn
+	15, // 11: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
+	0,  // 12: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	18, // 13: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
+	20, // 14: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
+	16, // 15: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
+	22, // 16: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
+	13, // 17: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
+	17, // 18: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
+	42, // 19: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
+	63, // 20: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
+	43, // 21: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
+	44, // 22: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
+	45, // 23: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
+	61, // 24: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
+	29, // 25: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
+	61, // 26: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	48, // 27: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
+	49, // 28: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
+	50, // 29: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
+	51, // 30: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
+	52, // 31: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
+	53, // 32: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
+	54, // 33: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
+	55, // 34: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
+	56, // 35: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
+	54, // 36: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
+	36, // 37: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
+	36, // 38: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
+	57, // 39: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
+	63, // 40: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	63, // 41: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
+	58, // 42: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
+	64, // 43: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
+	65, // 44: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
+	61, // 45: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
+	63, // 46: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
+	24, // 47: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
+	13, // 48: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
+	59, // 49: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
+	60, // 50: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
+	61, // 51: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
+	61, // 52: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
+	46, // 53: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
+	61, // 54: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
+	47, // 55: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	1,  // 56: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
+	14, // 57: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
+	14, // 58: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
+	0,  // 59: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	18, // 60: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
+	32, // 61: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
+	33, // 62: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
+	2,  // 63: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
+	4,  // 64: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
+	6,  // 65: vernier.v1.DashboardService.ListDevices:input_type -> vernier.v1.ListDevicesRequest
+	9,  // 66: vernier.v1.DashboardService.ListAlerts:input_type -> vernier.v1.ListAlertsRequest
+	12, // 67: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
+	16, // 68: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
+	19, // 69: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
+	23, // 70: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
+	25, // 71: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
+	27, // 72: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
+	30, // 73: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
+	32, // 74: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
+	34, // 75: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
+	37, // 76: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
+	39, // 77: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
+	3,  // 78: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
+	5,  // 79: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
+	7,  // 80: vernier.v1.DashboardService.ListDevices:output_type -> vernier.v1.ListDevicesResponse
+	10, // 81: vernier.v1.DashboardService.ListAlerts:output_type -> vernier.v1.ListAlertsResponse
+	13, // 82: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
+	17, // 83: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
+	21, // 84: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
+	24, // 85: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
+	26, // 86: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
+	28, // 87: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
+	31, // 88: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
+	33, // 89: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
+	35, // 90: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
+	38, // 91: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
+	40, // 92: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
+	78, // [78:93] is the sub-list for method output_type
+	63, // [63:78] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_dashboard_proto_init() }
