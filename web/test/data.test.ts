@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { TrialColumnsSchema } from "../src/api/gen/vernier/v1/dashboard_pb";
+import { AlertSchema, TrialColumnsSchema } from "../src/api/gen/vernier/v1/dashboard_pb";
 import { Experiment_State, ExperimentSchema } from "../src/api/gen/vernier/v1/experiment_pb";
 import { isSame, linesOf } from "../src/data/compare";
 import { countsOf, stateOf, strategiesOf } from "../src/data/experiment";
@@ -11,6 +11,7 @@ import { boundText, counted, formatDuration, formatValue, State, STATES, TrialTa
 import { View } from "../src/data/view";
 import { cloned, edited } from "../src/pages/new";
 import { changedBudgets } from "../src/pages/steering";
+import { newOf } from "../src/ui/bell";
 import { csv } from "../src/plot/plot";
 
 function table(more?: ConstructorParameters<typeof TrialTable>[3]) {
@@ -94,6 +95,16 @@ describe("the table", () => {
     expect([...strategiesOf(create(ExperimentSchema, { spec }))]).toEqual([["acc", "max"], ["memory", "at the best step"]]);
   });
   it("names trials as the server does", () => expect([7, 12345].map((n) => table().trialName(n))).toEqual(["b-0007", "b-12345"]));
+});
+
+describe("the bell", () => {
+  const alerts = ["ended", "failed", "goal", "diverged"].map((id) => create(AlertSchema, { id, warning: id === "failed" || id === "diverged" }));
+  const cases: [string, string[], ReturnType<typeof newOf>][] = [
+    ["all are new", [], { fresh: 4, warnings: 2 }],
+    ["a warning was read", ["failed"], { fresh: 3, warnings: 1 }],
+    ["only successes are new", ["failed", "diverged"], { fresh: 2, warnings: 0 }],
+  ];
+  for (const [name, known, want] of cases) it(`counts what needs its reader: ${name}`, () => expect(newOf(alerts, new Set(known))).toEqual(want));
 });
 
 describe("the query language", () => {

@@ -14,6 +14,12 @@ const every = 30_000, key = "vernier.alerts-read";
 const words: Record<string, string> = { TrialDiverged: "A trial diverged", ExperimentStalled: "Stalled", GoalReached: "Goal reached", ExperimentEnded: "Ended", ExperimentFailed: "Failed" };
 const read = (): string[] => { try { return JSON.parse(localStorage.getItem(key) ?? "[]"); } catch { return []; } };
 
+/** How many alerts are new, and of these the warnings: only those are counted at the bell. */
+export function newOf(alerts: Alert[], known: Set<string>) {
+  const fresh = alerts.filter((a) => !known.has(a.id));
+  return { fresh: fresh.length, warnings: fresh.filter((a) => a.warning).length };
+}
+
 export function Bell() {
   const alerts = useSignal<Alert[]>([]), known = useSignal(new Set(read())), open = useSignal(false), fault = useSignal("");
   const box = useRef<HTMLDivElement>(null), id = useId();
@@ -24,23 +30,23 @@ export function Bell() {
     document.addEventListener("pointerdown", away);
     return () => document.removeEventListener("pointerdown", away);
   }, [open.value]);
-  const fresh = alerts.value.filter((a) => !known.value.has(a.id)), bad = fresh.some((a) => a.warning);
+  const { fresh, warnings } = newOf(alerts.value, known.value);
   const seen = () => {
     const ids = alerts.value.map((a) => a.id);
     known.value = new Set(ids);
     try { localStorage.setItem(key, JSON.stringify(ids)); } catch { /* they are new again in the next page */ }
   };
   const button = () => box.current?.querySelector<HTMLElement>("button");
-  const label = `Alerts: ${fresh.length ? `${fresh.length} new` : "none new"}`;
+  const label = `Alerts: ${fresh || "none"} new${warnings ? `, ${warnings} to look at` : ""}`;
   return (
     <div class="menu" ref={box} onKeyDown={(e) => { if (e.key === "Escape" && open.value) { open.value = false; button()?.focus(); e.stopPropagation(); } }}>
       <button type="button" class="icon-button bell" aria-expanded={open.value} aria-controls={id} aria-label={label} title={label} onClick={() => (open.value = !open.value)}>
         <Icon name="bell" />
-        {fresh.length > 0 && <span class={`count${bad ? " bad" : ""}`} aria-hidden="true">{fresh.length > 99 ? "99+" : fresh.length}</span>}
+        {warnings > 0 && <span class="count bad" aria-hidden="true">{warnings > 99 ? "99+" : warnings}</span>}
       </button>
       {open.value && (
         <section class="alerts" id={id} aria-label="Alerts">
-          <header><h2>Alerts</h2>{fresh.length > 0 && <button type="button" class="button" onClick={seen}>Mark all as read</button>}</header>
+          <header><h2>Alerts</h2>{fresh > 0 && <button type="button" class="button" onClick={seen}>Mark all as read</button>}</header>
           {fault.value && <p class="bad">{fault.value}</p>}
           {alerts.value.length === 0 ? !fault.value && <p class="muted">Nothing in the last seven days. A trial that diverges, and an experiment that stalls, reaches its goal, ends or fails will be here.</p> : (
             <ul>
