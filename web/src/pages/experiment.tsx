@@ -1,6 +1,6 @@
 // An experiment: its head and its tabs. All its pages share one model.
 import { useEffect, useMemo } from "preact/hooks";
-import { Model, objectivesOf, pathOf, seconds, specOf, stateOf } from "../data/experiment";
+import { countsOf, Model, objectivesOf, pathOf, seconds, specOf, stateOf } from "../data/experiment";
 import type { View } from "../data/view";
 import { boundText, formatAge, formatDuration, formatValue } from "../data/trials";
 import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
@@ -39,7 +39,7 @@ export function ExperimentPages({ namespace, experiment, part, trial }: Props) {
     <>
       {model.gone.value && <div class="banner bad" role="alert"><Icon name="warn" />This experiment was deleted. What is shown is what it was.</div>}
       <Head model={model} e={e} view={view} />
-      <Stats e={e} view={view} />
+      <Stats model={model} e={e} view={view} />
       <nav class="tabs" aria-label="Parts of the experiment">
         {[["", "Overview"], ["trials", "Trials"], ["analysis", "Analysis"], ["definition", "Definition and events"]].map(([p, text]) => (
           <a key={p} href={href(`${pathOf(model.place)}${p && "/" + p}${search()}`)} aria-current={part === p ? "page" : undefined}>{text}</a>
@@ -49,7 +49,7 @@ export function ExperimentPages({ namespace, experiment, part, trial }: Props) {
       {!model.loaded.value && part !== "definition" ? <div class="panel"><Skeleton rows={10} /></div>
         : part === "" ? (
           <div class="panels">
-            <History view={view} height={300} />
+            <History view={view} height={300} ended={() => model.experiment.value?.endTime !== undefined} />
             <Curves view={view} place={model.place} height={300} />
             <Parallel view={view} />
             <Trials view={view} height={520} />
@@ -78,10 +78,10 @@ function Head({ model, e, view }: { model: Model; e: Experiment; view: View }) {
   );
 }
 
-function Stats({ e, view }: { e: Experiment; view: View }) {
+function Stats({ model, e, view }: { model: Model; e: Experiment; view: View }) {
   const o = view.objective.value, best = view.best.value, { table } = view;
   const end = seconds(e.endTime), begun = seconds(e.startTime ?? e.createTime);
-  const n = table.counts(), shown = (k: number) => k.toLocaleString("en");
+  const n = model.loaded.value ? table.counts() : countsOf(e), shown = (k: number) => k.toLocaleString("en");
   const results = table.bounds.length > 0 && best < 0 && n.succeeded + n.stopped > 0;
   const max = specOf(e).maxTrialCount, r = e.recommended;
   return (

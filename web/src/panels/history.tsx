@@ -5,7 +5,7 @@ import { padded, robust, scale } from "../plot/scale";
 import { PointPlot, type Points } from "./points";
 
 /** All results in order, and the best so far. */
-export function History({ view, height }: { view: View; height?: number }) {
+export function History({ view, height, ended }: { view: View; height?: number; ended: () => boolean }) {
   const points = useComputed<Points>(() => {
     const { table } = view, o = view.objective.value, { side } = view.compared.value;
     table.revision.value;
@@ -47,7 +47,7 @@ export function History({ view, height }: { view: View; height?: number }) {
           g.setLineDash([]);
         }
       },
-      empty: rows.length ? null : "No trial has a result. Each becomes a point here as soon as it reports one.",
+      empty: rows.length ? null : ended() ? "No trial had a result." : "No trial has a result. Each becomes a point here as soon as it reports one.",
       note: [
         best.length && `best ${formatValue(best.at(-1)![1])} at trial ${best.at(-1)![0]}`, rows.some((r) => side[r] < 0) && "grey: shorter trials",
         rows.some((r) => table.broken(r)) && `hollow: break ${table.bounds.map(boundText).join(" or ")}`,
