@@ -63,6 +63,13 @@ describe("the table", () => {
     t.apply(create(TrialColumnsSchema, { total: 4, number: [1, 3], state: [State.pruned, State.succeeded], diverged: { texts: ["NaN"], index: [0, -1] } }));
     expect([0, 1, 2, 3].map((i) => t.divergence(i))).toEqual(["", "the last value was NaN: it diverged", "", ""]);
   });
+  it("marks the front of several objectives, and no best of one", () => {
+    const t = table();
+    t.optimal = [0, 1];
+    expect([0, 1, 2, 3].filter((i) => t.onFront(i))).toEqual([]);
+    t.objectives.push({ metric: "memory", maximize: false });
+    expect([0, 1, 2, 3].filter((i) => t.onFront(i))).toEqual([0, 1]);
+  });
   const bounds: [string, Bound, number[]][] = [
     ["memory <= 16", { metric: "memory", max: 16 }, [1]],
     ["memory >= 10", { metric: "memory", min: 10 }, [0]],

@@ -298,6 +298,11 @@ export class TrialTable {
     return this.last[i] ? `the last value was ${this.last[i]}: it diverged` : "";
   }
 
+  /** Whether a trial is one of those that no other beats in all of several objectives. */
+  onFront(i: number): boolean {
+    return this.objectives.length > 1 && this.optimal.includes(this.number[i]);
+  }
+
   /** The best row by an objective, of those that the server says are optimal, or -1. NaN is never the best. */
   best(o: Objective): number {
     const v = this.metrics.get(o.metric);

@@ -79,14 +79,19 @@ function Head({ model, e, view }: { model: Model; e: Experiment; view: View }) {
 }
 
 function Stats({ model, e, view }: { model: Model; e: Experiment; view: View }) {
-  const o = view.objective.value, best = view.best.value, { table } = view;
+  const o = view.objective.value, { table } = view;
+  table.revision.value;
   const end = seconds(e.endTime), begun = seconds(e.startTime ?? e.createTime);
   const n = model.loaded.value ? table.counts() : countsOf(e), shown = (k: number) => k.toLocaleString("en");
-  const results = table.bounds.length > 0 && best < 0 && n.succeeded + n.stopped > 0;
+  const results = table.bounds.length > 0 && n.succeeded + n.stopped > 0;
   const max = specOf(e).maxTrialCount, r = e.recommended;
   return (
     <dl class="panel stats">
-      <div><dt>Best {o.metric}</dt><dd>{best < 0 ? <>– {results && <small title={`No result meets ${table.bounds.map(boundText).join(" and ")}`}>none meets {table.bounds.map(boundText).join(" and ")}</small>}</> : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small>{table.divergence(best) && <small class="bad">{table.divergence(best)}</small>}</>}</dd></div>
+      {(table.objectives.length ? table.objectives : [o]).map((o) => {
+        const best = table.best(o);
+        return <div key={o.metric}><dt>Best {o.metric}</dt><dd>{best < 0 ? <>– {results && <small title={`No result meets ${table.bounds.map(boundText).join(" and ")}`}>none meets {table.bounds.map(boundText).join(" and ")}</small>}</> : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small>{table.divergence(best) && <small class="bad">{table.divergence(best)}</small>}</>}</dd></div>;
+      })}
+      {table.objectives.length > 1 && <div title="Trials that no other beats in all objectives; they have a * in the table"><dt>Front</dt><dd>{shown(table.optimal.length)} <small>{table.optimal.length === 1 ? "trial" : "trials"}</small></dd></div>}
       {r?.trial && <div title={`A model of all results expects these parameters to be best on average, with ${formatValue(+r.value.toPrecision(3))} ± ${formatValue(+r.deviation.toPrecision(2))} (standard deviation). They were measured ${r.trials} times; a single trial varies by ± ${formatValue(+r.noise.toPrecision(2))}.`}>
         <dt>Recommended</dt><dd>{formatValue(+r.value.toPrecision(3))} <small><a class="link" href={href(view.trialPath(r.trial.number))}>trial {r.trial.number}</a></small></dd>
       </div>}

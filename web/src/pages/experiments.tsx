@@ -91,14 +91,14 @@ export function changed(before: Map<string, Experiment> | null, namespace: strin
 }
 
 function Row({ e, many }: { e: Experiment; many: boolean }) {
-  const p = placeOf(e.name), o = objectivesOf(e)[0], state = stateOf(e);
+  const p = placeOf(e.name), all = objectivesOf(e), o = all[0], state = stateOf(e);
   return (
     <tr onDblClick={() => go(pathOf(p))}>
       <td><a class="name" href={href(pathOf(p))}>{p.experiment}</a>{many && <span class="muted"> {p.namespace}</span>}{e.tags.slice(0, 3).map((t) => <> <span class="tag">{t}</span></>)}</td>
       <td title={e.message}><StateMark state={state} /></td>
       <td style={{ minWidth: "200px" }}><Progress e={e} /></td>
-      <td class="num">{o && e.best?.values[o.metric] !== undefined ? formatValue(e.best.values[o.metric]) : "–"}</td>
-      <td>{o ? <><span class="muted">{o.maximize ? "max" : "min"}</span> {o.metric}</> : "–"}</td>
+      <td class="num" title={all.length > 1 ? `of ${o.metric}` : undefined}>{o && e.best?.values[o.metric] !== undefined ? formatValue(e.best.values[o.metric]) : "–"}</td>
+      <td>{all.length ? all.map((o, i) => <span key={o.metric}>{i > 0 && ", "}<span class="muted">{o.maximize ? "max" : "min"}</span> {o.metric}</span>) : "–"}</td>
       <td>{specOf(e).algorithm?.algorithmName ?? "–"}</td>
       <td class="num muted">{state === "running" ? formatDuration(left(e)) : "–"}</td>
       <td class="num muted">{formatAge(seconds(e.createTime))}</td>

@@ -167,7 +167,7 @@ export function Trials({ view, height }: { view: View; height: number }) {
                 <div role="gridcell" class="pick"><input type="checkbox" tabIndex={-1} aria-label={`Select trial ${number}`} checked={chosen} onChange={() => view.toggle(number)} /></div>
                 {cols.map((c) => (
                   <div key={c.key} role="gridcell" class={`${c.number ? "num" : ""}${i === best && c.key === `metrics.${view.objective.value.metric}` ? " best" : ""}`} title={c.key === "message" ? c.text(i) : faultOf(c)}>
-                    {c.key === "number" ? <a tabIndex={-1} href={href(view.trialPath(number))}>{number}</a> : c.key === "state" ? <StateMark state={table.state[i]} /> : faultOf(c) ? <span class="bad">{c.text(i)} !</span> : c.text(i)}
+                    {c.key === "number" ? <><a tabIndex={-1} href={href(view.trialPath(number))}>{number}</a>{table.onFront(i) && <b title="No other trial beats it in all objectives"> *</b>}</> : c.key === "state" ? <StateMark state={table.state[i]} /> : faultOf(c) ? <span class="bad">{c.text(i)} !</span> : c.text(i)}
                   </div>
                 ))}
               </div>
