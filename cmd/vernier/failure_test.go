@@ -9,6 +9,19 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
+func TestTheCauseOfAFailureIsWithoutTheJobsWords(t *testing.T) {
+	const limit = "Job reason: BackoffLimitExceeded. Job message: Job has reached the specified backoff limit"
+	for message, want := range map[string]string{
+		"Trial has failed. container a exited with code 1 (no data). " + limit: "container a exited with code 1 (no data)",
+		"Trial has failed. " + limit + ". ValueError: no data":                 "ValueError: no data", // as it was written before
+		"Trial has failed. " + limit:                                           limit,
+	} {
+		if got := cause(message); got != want {
+			t.Errorf("%q: %q, not %q", message, got, want)
+		}
+	}
+}
+
 func TestTheMessageOfAFailedTrialIsShownOnce(t *testing.T) {
 	failed := aTrial(4, v1beta1.TrialFailed, "")
 	failed.Status.Conditions[1].Message = "Trial has failed. Job reason: BackoffLimitExceeded. Job message: Job has reached the specified backoff limit. ValueError: no data"

@@ -149,7 +149,9 @@ func trialLine(v experimentView, t trialView, now time.Time) string {
 
 // cause is why a trial failed, without the words that each failure has.
 func cause(message string) string {
-	return afterWords(afterWords(message, "Trial has failed."), "Job reason: BackoffLimitExceeded. Job message: Job has reached the specified backoff limit. ")
+	const limit = "Job reason: BackoffLimitExceeded. Job message: Job has reached the specified backoff limit"
+	message = afterWords(afterWords(message, "Trial has failed."), limit+". ")
+	return strings.TrimSuffix(message, ". "+limit)
 }
 
 func experimentLine(v experimentView) string {

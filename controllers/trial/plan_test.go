@@ -262,6 +262,9 @@ func TestMessages(t *testing.T) {
 	}{
 		"a failed job's words are repeated": {
 			seen{trial: aTrial(), job: jobIn(trainer.Failed)}, []string{"Trial has failed", "Job reason: R", "Job message: M"}},
+		"what the pod says comes before the job's words": {
+			seen{trial: aTrial(), job: jobIn(trainer.Failed), pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{Reason: "Broken", Message: "no disk"}}}},
+			[]string{"Trial has failed. pod p failed: Broken (no disk). Job reason: R. Job message: M"}},
 		"a job that was too slow is told what to do": {
 			seen{trial: aTrial(), job: late()}, []string{"Job reason: DeadlineExceeded", "Raise the job's activeDeadlineSeconds, or train for fewer steps"}},
 		"a succeeded job's words are repeated": {

@@ -35,13 +35,14 @@ func succeededMessage(s seen) string {
 }
 
 func failedMessage(s seen) string {
-	message := withJob(messageFailed, s.job.state)
+	message := messageFailed
+	if why := trainer.Explain(s.pods, s.trial.Spec.PrimaryContainerName); why != "" {
+		message += ". " + strings.TrimSuffix(why, ".") // first, as tables cut the end
+	}
+	message = withJob(message, s.job.state)
 	if s.job.state.Reason == batchv1.JobReasonDeadlineExceeded {
 		// Its pods are deleted, so they tell nothing.
 		message += ". Raise the job's activeDeadlineSeconds, or train for fewer steps"
-	}
-	if why := trainer.Explain(s.pods, s.trial.Spec.PrimaryContainerName); why != "" {
-		message = strings.TrimSuffix(message, ".") + ". " + why
 	}
 	return message
 }

@@ -11,6 +11,7 @@ import { boundText, counted, formatDuration, formatValue, State, STATES, TrialTa
 import { View } from "../src/data/view";
 import { cloned, edited } from "../src/pages/new";
 import { changedBudgets } from "../src/pages/steering";
+import { briefly } from "../src/panels/table";
 import { newOf } from "../src/ui/bell";
 import { csv } from "../src/plot/plot";
 
@@ -102,6 +103,14 @@ describe("the table", () => {
     expect([...strategiesOf(create(ExperimentSchema, { spec }))]).toEqual([["acc", "max"], ["memory", "at the best step"]]);
   });
   it("names trials as the server does", () => expect([7, 12345].map((n) => table().trialName(n))).toEqual(["b-0007", "b-12345"]));
+});
+
+describe("why a trial failed", () => {
+  const cases: [string, string][] = [
+    ["Trial has failed. container training of pod b-0001-x exited with code 1 (ValueError: no data). Job reason: R", "exited with code 1 (ValueError: no data). Job reason: R"],
+    ["Trial has failed. out of memory", "out of memory"], ["Trial has failed", "Trial has failed"], ["a forest, as the loss has steps", "a forest, as the loss has steps"],
+  ];
+  for (const [message, want] of cases) it(`is brief in a cell: ${message}`, () => expect(briefly(message)).toBe(want));
 });
 
 describe("the bell", () => {

@@ -21,6 +21,9 @@ interface Column {
 
 const usages: Record<string, [string, string]> = { gpu_utilization: ["GPU use", " %"], gpu_memory: ["GPU memory", " GiB"], cpu_cores: ["Cores used", ""], memory: ["Memory", " GiB"] };
 
+/** The cause of a failure without the words that each one has, as a cell has room for little. */
+export const briefly = (message: string) => message.replace(/^Trial has failed\. (container \S+ of pod \S+ )?/, "");
+
 export function columnsOf(view: View): Column[] {
   const { table } = view;
   const wide = (name: string, least: number) => Math.min(190, Math.max(least, 34 + name.length * 7));
@@ -31,7 +34,7 @@ export function columnsOf(view: View): Column[] {
     ...table.specs.map((s) => ({ key: `params.${s.name}`, title: s.name, width: wide(s.name, 92), number: !s.words, text: (i: number) => table.text(s, table.params.get(s.name)![i]) || "–" })),
     ...[...table.usage.keys()].map((u) => ({ key: `usage.${u}`, title: usages[u]?.[0] ?? u, width: 118, number: true, text: (i: number) => formatValue(table.usage.get(u)![i]) + (Number.isNaN(table.usage.get(u)![i]) ? "" : (usages[u]?.[1] ?? "")) })),
     { key: "duration", title: "Duration", width: 104, number: true, text: (i) => formatDuration(table.duration(i)) },
-    { key: "message", title: "Why", width: 320, number: false, text: (i) => [table.divergence(i), table.message[i]].filter(Boolean).join(". ") },
+    { key: "message", title: "Why", width: 320, number: false, text: (i) => [table.divergence(i), briefly(table.message[i])].filter(Boolean).join(". ") },
   ];
 }
 
@@ -166,7 +169,7 @@ export function Trials({ view, height }: { view: View; height: number }) {
                 onMouseEnter={() => (view.hover.value = i)} onClick={(e) => { if (!(e.target as Element).closest("a,input")) { cursor.value = i; } }} onDblClick={() => go(view.trialPath(number))}>
                 <div role="gridcell" class="pick"><input type="checkbox" tabIndex={-1} aria-label={`Select trial ${number}`} checked={chosen} onChange={() => view.toggle(number)} /></div>
                 {cols.map((c) => (
-                  <div key={c.key} role="gridcell" class={`${c.number ? "num" : ""}${i === best && c.key === `metrics.${view.objective.value.metric}` ? " best" : ""}`} title={c.key === "message" ? c.text(i) : faultOf(c)}>
+                  <div key={c.key} role="gridcell" class={`${c.number ? "num" : ""}${i === best && c.key === `metrics.${view.objective.value.metric}` ? " best" : ""}`} title={c.key === "message" ? [table.divergence(i), table.message[i]].filter(Boolean).join(". ") : faultOf(c)}>
                     {c.key === "number" ? <><a tabIndex={-1} href={href(view.trialPath(number))}>{number}</a>{table.onFront(i) && <b title="No other trial beats it in all objectives"> *</b>}</> : c.key === "state" ? <StateMark state={table.state[i]} /> : faultOf(c) ? <span class="bad">{c.text(i)} !</span> : c.text(i)}
                   </div>
                 ))}
