@@ -245,7 +245,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}{
 		"no argument":                {[]string{"best"}, exitUsage, []string{"takes one argument, not 0: write vernier best EXPERIMENT"}},
 		"two arguments":              {[]string{"logs", "a/1", "a/2"}, exitUsage, []string{"takes one argument, not 2: write vernier logs EXPERIMENT/TRIAL"}},
-		"a format of best":           {[]string{"best", "x", "-o", "toml"}, exitUsage, []string{"toml", "table, args, env, json or yaml"}},
+		"a format of best":           {[]string{"best", "x", "-o", "toml"}, exitUsage, []string{"toml", "table, args, command, env, json or yaml"}},
 		"a format of experiments":    {[]string{"get", "experiments", "-o", "xml"}, exitUsage, []string{"xml", "table, wide, name, json or yaml"}},
 		"a format of trials":         {[]string{"get", "trials", "x", "-o", ""}, exitUsage, []string{"table, wide, name, json or yaml"}},
 		"a format of status":         {[]string{"status", "-o", "wide"}, exitUsage, []string{"wide", "table, json or yaml"}},
