@@ -30,8 +30,8 @@ type Checkpoints struct {
 	// Parent is the trial whose checkpoints this one starts with; empty if it
 	// starts with none.
 	Parent string
-	// UID of the trial, which tells its directory from that of a deleted trial of the
-	// same name.
+	// UID that the trial was first created with, which tells its directory from that of a
+	// deleted trial of the same name.
 	UID string
 }
 

@@ -145,7 +145,7 @@ func (r Reporting) collector(ctx context.Context, t *v1beta1.Trial) (trainer.Col
 		inject.Traceparent = parent
 	}
 	if k := t.Spec.Checkpoints; k != nil {
-		inject.Checkpoints = &trainer.Checkpoints{Path: k.Path, Claim: k.ClaimName, Folder: k.Folder, Parent: k.Parent, UID: string(t.UID)}
+		inject.Checkpoints = &trainer.Checkpoints{Path: k.Path, Claim: k.ClaimName, Folder: k.Folder, Parent: k.Parent, UID: string(v1beta1.Origin(&t.ObjectMeta))}
 	}
 	if r.Entrypoint != nil {
 		inject.Entrypoint = func(i trainer.Image) ([]string, []string, error) { return r.Entrypoint(ctx, i) }
