@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -199,8 +198,15 @@ func (o importOptions) sameSpace(there *vernierv1.Experiment) error {
 	}
 	for _, p := range o.Space {
 		i := slices.IndexFunc(spec.Parameters, func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name })
-		if i >= 0 && (p.ParameterType != spec.Parameters[i].ParameterType || !equality.Semantic.DeepEqual(p.FeasibleSpace, spec.Parameters[i].FeasibleSpace)) {
-			return &exitError{exitConflict, fmt.Errorf("the experiment is there already, and its space stays: it has %s; give this import an EXPERIMENT of its own", script.Form(spec.Parameters[i]))}
+		if i < 0 {
+			continue
+		}
+		has := spec.Parameters[i]
+		if p.When == nil { // it was found in the file
+			p.When = has.When
+		}
+		if script.Form(p) != script.Form(has) { // not what stands in them: admission fills in defaults
+			return &exitError{exitConflict, fmt.Errorf("the experiment is there already, and its space stays: it has %s; give this import an EXPERIMENT of its own", script.Form(has))}
 		}
 	}
 	return nil

@@ -130,13 +130,27 @@ func TestImportSaysWhatItTakes(t *testing.T) {
 
 // The same command again adds what is new, and another -p would be taken for one that counts.
 func TestTheSpaceOfAnExperimentStays(t *testing.T) {
-	spec, err := structpb.NewStruct(map[string]any{"parameters": []any{map[string]any{
-		"name": "lr", "parameterType": "double", "feasibleSpace": map[string]any{"min": "1e-5", "max": "1", "distribution": "logUniform"}}}})
+	parameter := func(name, kind string, feasible map[string]any) map[string]any {
+		return map[string]any{"name": name, "parameterType": kind, "feasibleSpace": feasible}
+	}
+	momentum := parameter("momentum", "double", map[string]any{"min": "0", "max": "1", "distribution": "uniform"})
+	momentum["when"] = map[string]any{"parameter": "opt", "in": []any{"sgd"}}
+	spec, err := structpb.NewStruct(map[string]any{"parameters": []any{ // as admission completes them
+		parameter("lr", "double", map[string]any{"min": "1e-5", "max": "1", "distribution": "logUniform"}),
+		parameter("width", "int", map[string]any{"min": "1", "max": "8", "distribution": "uniform"}),
+		parameter("opt", "categorical", map[string]any{"list": []any{"adam", "sgd"}, "distribution": "uniform"}),
+		momentum,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for form, refused := range map[string]bool{"log(1e-5,1)": false, "log(1e-4,1)": true, "uniform(1e-5,1)": true} {
-		p, err := script.ParseParameter("lr=" + form)
+	for form, refused := range map[string]bool{
+		"lr=log(1e-5,1)": false, "lr=log(1e-4,1)": true, "lr=uniform(1e-5,1)": true,
+		"width=int(1,8)": false, "width=int(1,9)": true, "width=uniform(1,8)": true,
+		"opt=choice(adam,sgd)": false, "opt=choice(adam,sgd,lion)": true,
+		"momentum=uniform(0,1)": false, "momentum=uniform(0,1) if opt=sgd": false, "momentum=uniform(0,1) if opt=adam": true,
+	} {
+		p, err := script.ParseParameter(form)
 		if err != nil {
 			t.Fatal(err)
 		}
