@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/suggest"
 )
 
 // Study is what a file holds.
@@ -150,31 +151,26 @@ func (s *Study) replace(space []v1beta1.ParameterSpec) error {
 			}
 			return fmt.Errorf("-p %s: the trials have no such parameter, but %s", p.Name, strings.Join(names, ", "))
 		}
+		f := p.FeasibleSpace
+		alone, err := suggest.NewSpace([]suggest.ParameterSpec{{
+			Name: p.Name, Kind: suggest.Kind(p.ParameterType), Min: f.Min, Max: f.Max, Step: f.Step, List: f.List, Distribution: suggest.Distribution(f.Distribution),
+		}})
+		if err != nil {
+			return fmt.Errorf("-p %w", err)
+		}
 		p.When = cmp.Or(p.When, s.Parameters[i].When)
 		s.Parameters[i] = p
 		s.Trials = slices.DeleteFunc(s.Trials, func(t Trial) bool {
 			value, has := t.Params[p.Name]
-			outside := has && !holds(p.FeasibleSpace, value)
+			_, allowed := alone.At(0).Parse(value)
+			outside := has && !allowed
 			if outside {
-				s.Left = append(s.Left, fmt.Sprintf("trial %s: its %s is %s, outside of what -p says", t.ID, p.Name, value))
+				s.Left = append(s.Left, fmt.Sprintf("trial %s: its %s is %s, outside of what -p says: %s", t.ID, p.Name, value, alone.At(0).Allowed()))
 			}
 			return outside
 		})
 	}
 	return nil
-}
-
-func holds(s v1beta1.FeasibleSpace, value string) bool {
-	x, err := strconv.ParseFloat(value, 64)
-	if len(s.List) > 0 {
-		return slices.ContainsFunc(s.List, func(text string) bool {
-			y, bad := strconv.ParseFloat(text, 64)
-			return text == value || err == nil && bad == nil && x == y
-		})
-	}
-	low, _ := strconv.ParseFloat(s.Min, 64) // ParseParameter made sure
-	high, _ := strconv.ParseFloat(s.Max, 64)
-	return err == nil && low <= x && x <= high
 }
 
 // conditions finds, for each parameter that some trials lack, another one whose value

@@ -141,12 +141,39 @@ func TestASpaceInPlaceOfWhatATableHas(t *testing.T) {
 	got := read(t, path, Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{logLR, wide}})
 	wide.When = momentum.When
 	same(t, &Study{
-		Parameters: []v1beta1.ParameterSpec{logLR, opt, wide}, Objectives: loss, Left: []string{"trial 1: its lr is 0.5, outside of what -p says"},
+		Parameters: []v1beta1.ParameterSpec{logLR, opt, wide}, Objectives: loss, Left: []string{"trial 1: its lr is 0.5, outside of what -p says: from 0.001 to 0.2"},
 		Trials: []Trial{
 			{ID: "0", Params: map[string]string{"lr": "0.01", "opt": "adam"}, Values: map[string]float64{"loss": 1}, State: succeeded},
 			{ID: "2", Params: map[string]string{"lr": "0.1", "opt": "sgd", "momentum": "0.9"}, Values: map[string]float64{"loss": 3}, State: succeeded},
 		},
 	}, got)
+}
+
+// An experiment takes no trial with a value that its space does not have.
+func TestTrialsOutsideOfAGivenSpaceAreLeftOut(t *testing.T) {
+	path := write(t, "old.csv", "loss,x\n1,1\n2,2.0\n3,2.5\n4,9\n")
+	for name, c := range map[string]struct {
+		kind     v1beta1.ParameterType
+		feasible v1beta1.FeasibleSpace
+		want     []string
+	}{
+		"any number":    {v1beta1.ParameterTypeDouble, v1beta1.FeasibleSpace{Min: "1", Max: "9"}, []string{"0", "1", "2", "3"}},
+		"whole numbers": {v1beta1.ParameterTypeInt, v1beta1.FeasibleSpace{Min: "1", Max: "8"}, []string{"0", "1"}},
+		"steps":         {v1beta1.ParameterTypeDouble, v1beta1.FeasibleSpace{Min: "1", Max: "9", Step: "0.5"}, []string{"0", "1", "2", "3"}},
+		"larger steps":  {v1beta1.ParameterTypeInt, v1beta1.FeasibleSpace{Min: "1", Max: "9", Step: "2"}, []string{"0", "3"}},
+		"a list":        {v1beta1.ParameterTypeDiscrete, v1beta1.FeasibleSpace{List: []string{"1", "2"}}, []string{"0", "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			space := []v1beta1.ParameterSpec{{Name: "x", ParameterType: c.kind, FeasibleSpace: c.feasible}}
+			var got []string
+			for _, trial := range read(t, path, Options{Minimize: []string{"loss"}, Space: space}).Trials {
+				got = append(got, trial.ID)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 // A row without an ID is not taken for one that has its number.
@@ -316,6 +343,7 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 		"no experiment":                {"a.yaml", "kind: List\nitems: []", Options{}, "kubectl get"},
 		"a trial twice":                {"a.csv", "name,lr,loss\na,1,2\nb,1,2\na,2,2\n", Options{Minimize: []string{"loss"}}, `rows 2 and 4 are both trial "a"`},
 		"a parameter that is none":     {"a.csv", "lr,loss\n1,2\n", Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{{Name: "rate"}}}, "-p rate: the trials have no such parameter, but lr"},
+		"a range that is none":         {"a.csv", "lr,loss\n1,2\n", Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{{Name: "lr", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "0"}}}}, "-p parameter \"lr\": min 1 is above max 0"},
 		"a row that has too few cells": {"a.csv", "lr,loss\n1\n", Options{Minimize: []string{"loss"}}, "fields"},
 	}
 	for name, c := range cases {
