@@ -101,7 +101,7 @@ func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialV
 		_, err := fmt.Fprintln(out, strings.Join(words, " "))
 		return err
 	case "command":
-		text, err := commandLine(trial)
+		text, err := commandLine(e, trial)
 		if err != nil {
 			return err
 		}
@@ -126,11 +126,17 @@ func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialV
 	return writeValue(out, output, value)
 }
 
-// commandLine is what the trial ran, for a shell.
-func commandLine(trial trialView) (string, error) {
-	var c *corev1.Container
+// commandLine is what the trial ran, for a shell: its command, with the variables that the
+// template of the experiment does not have as they are, since parameters are in them.
+func commandLine(e *v1beta1.Experiment, trial trialView) (string, error) {
+	var c, template *corev1.Container
 	if trial.Object != nil {
 		_, c = primaryOf(trial.Object)
+		if t := e.Spec.TrialTemplate; t != nil {
+			unfilled := *trial.Object
+			unfilled.Spec.RunSpec = t.TrialSpec
+			_, template = primaryOf(&unfilled)
+		}
 	}
 	if c == nil || len(c.Command) == 0 {
 		return "", fmt.Errorf("the command of trial %s is not known: the trial has no job, or its image says what to run", trial.Name)
@@ -139,18 +145,38 @@ func commandLine(trial trialView) (string, error) {
 	if c.WorkingDir != "" {
 		words = append(words, "cd", shellQuote(c.WorkingDir), "&&")
 	}
-	for _, e := range c.Env {
-		if e.Name == "VERNIER_PARAMS_FILE" {
+	values := map[string]string{}
+	for _, v := range c.Env {
+		if v.Name == "VERNIER_PARAMS_FILE" {
 			return "", fmt.Errorf("trial %s got its parameters in a file: -o json has them", trial.Name)
 		}
-		if strings.HasPrefix(e.Name, "VERNIER_PARAM_") {
-			words = append(words, e.Name+"="+shellQuote(strings.ReplaceAll(e.Value, "$$", "$")))
+		if v.ValueFrom != nil {
+			continue
+		}
+		values[v.Name] = expanded(v.Value, values)
+		if template == nil || !slices.Contains(template.Env, v) {
+			words = append(words, v.Name+"="+shellQuote(values[v.Name]))
 		}
 	}
 	for _, word := range slices.Concat(c.Command, c.Args) {
-		words = append(words, shellQuote(strings.ReplaceAll(word, "$$", "$")))
+		words = append(words, shellQuote(expanded(word, values)))
 	}
 	return strings.Join(words, " "), nil
+}
+
+var reference = regexp.MustCompile(`\$\$|\$\([A-Za-z_][A-Za-z0-9_.-]*\)`)
+
+// expanded is text with the variables in place of $(NAME), and $ of $$, as a pod has it.
+func expanded(text string, values map[string]string) string {
+	return reference.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		if value, known := values[found[2:len(found)-1]]; known {
+			return value
+		}
+		return found
+	})
 }
 
 var plainInShell = regexp.MustCompile(`^[A-Za-z0-9_./:=+,%@-]+$`)

@@ -16,15 +16,20 @@ func TestWriteBest(t *testing.T) {
 		Params: []v1beta1.ParameterAssignment{{Name: "learning-rate", Value: "0.01"}, {Name: "name", Value: "it's a $b"}, {Name: "width", Value: "16"}},
 	}
 	tests := map[string]string{
-		"command": "cd '/my work' && VERNIER_PARAM_B='$x' python train.py --epochs=4 '--name=it'\\''s a $b'\n",
+		"command": "cd '/my work' && VERNIER_PARAM_B='$x' WIDTH=16 python train.py --epochs=4 '--name=it'\\''s a $b' --width=16 --key=secret '--rank=$(RANK)'\n",
 		"args":    "--learning-rate=0.01 --name='it'\\''s a $b' --width=16\n",
 		"env":     "LEARNING_RATE=0.01\nNAME='it'\\''s a $b'\nWIDTH=16\n",
 		"yaml":    "metrics:\n  loss: 0.5\nparameters:\n  learning-rate: 0.01\n  name: it's a $b\n  width: \"16\"\ntrial: charlm-0001\n",
 	}
-	trial.Object = &v1beta1.Trial{Spec: v1beta1.TrialSpec{PrimaryContainerName: "training", RunSpec: &runtime.RawExtension{Raw: []byte(`{"apiVersion": "batch/v1", "kind": "Job",
-		"spec": {"template": {"spec": {"containers": [{"name": "training", "workingDir": "/my work", "env": [{"name": "PATH", "value": "/bin"}, {"name": "VERNIER_PARAM_B", "value": "$$x"}],
-		"command": ["python", "train.py", "--epochs=4", "--name=it's a $$b"]}]}}}}`)}}}
+	job := func(b, width, name string) *runtime.RawExtension {
+		return &runtime.RawExtension{Raw: []byte(`{"apiVersion": "batch/v1", "kind": "Job",
+		"spec": {"template": {"spec": {"containers": [{"name": "training", "workingDir": "/my work", "env": [{"name": "PATH", "value": "/bin"}, {"name": "KEY", "value": "secret"},
+			{"name": "VERNIER_PARAM_B", "value": "` + b + `"}, {"name": "WIDTH", "value": "` + width + `"}, {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+		"command": ["python", "train.py", "--epochs=4", "` + name + `", "--width=$(WIDTH)", "--key=$(KEY)", "--rank=$(RANK)"]}]}}}}`)}
+	}
+	trial.Object = &v1beta1.Trial{Spec: v1beta1.TrialSpec{PrimaryContainerName: "training", RunSpec: job("$$x", "16", "--name=it's a $$b")}}
 	e := anExperiment()
+	e.Spec.TrialTemplate = &v1beta1.TrialTemplate{TrialSource: v1beta1.TrialSource{TrialSpec: job("${trialParameters.b}", "${trialParameters.width}", "--name=${trialParameters.name}")}}
 	e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "width", ParameterType: v1beta1.ParameterTypeCategorical})
 	for output, want := range tests {
 		t.Run(output, func(t *testing.T) {

@@ -128,7 +128,7 @@ func TestNoViewObeysWhatItShows(t *testing.T) {
 	}
 	terminal, screened := screen(t)
 	describeExperiment(newConsole(terminal), view, noon)
-	describeTrial(newConsole(terminal), view.Trials[0], noon)
+	describeTrial(newConsole(terminal), view.Experiment, view.Trials[0], noon)
 	if text := screened(); strings.ContainsAny(text, "\x1b\a\u009b") || !strings.Contains(text, `\x1b[2J`) {
 		t.Errorf("describe: %q", text)
 	}

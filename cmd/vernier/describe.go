@@ -63,7 +63,7 @@ func describe(ctx context.Context, text, output string, out io.Writer, open open
 	if output != "text" {
 		return writeBest(out, output, view.Experiment, trial)
 	}
-	describeTrial(out, trial, time.Now())
+	describeTrial(out, view.Experiment, trial, time.Now())
 	if trial.Object == nil { // it was deleted, and its events with it
 		return nil
 	}
@@ -129,14 +129,14 @@ func spaceText(s v1beta1.FeasibleSpace) string {
 	return text
 }
 
-func describeTrial(out io.Writer, t trialView, now time.Time) {
+func describeTrial(out io.Writer, e *v1beta1.Experiment, t trialView, now time.Time) {
 	fmt.Fprintf(out, "Trial       %s\n", t.Name)
 	fmt.Fprintf(out, "State       %s\n", strings.TrimLeft(t.shownState(), "·✓✗■▶ "))
 	if why := cmp.Or(t.Waits, t.Message); why != "" {
 		fmt.Fprintf(out, "Why         %s\n", why)
 	}
 	fmt.Fprintf(out, "Time        %s\n", age(t.duration(now)))
-	if command, err := commandLine(t); err == nil {
+	if command, err := commandLine(e, t); err == nil {
 		fmt.Fprintf(out, "Command     %s\n", command)
 	}
 	fmt.Fprintln(out, "Parameters")

@@ -142,7 +142,7 @@ func TestParametersAreShownWithoutTheDigitsOfAScale(t *testing.T) {
 	v := newExperimentView(withBest(e, trial), []v1beta1.Trial{trial})
 	shown := map[string]func(out *bytes.Buffer) error{
 		"by run":        func(out *bytes.Buffer) error { printResult(out, v); return nil },
-		"by describe":   func(out *bytes.Buffer) error { describeTrial(out, v.Trials[0], noon); return nil },
+		"by describe":   func(out *bytes.Buffer) error { describeTrial(out, v.Experiment, v.Trials[0], noon); return nil },
 		"by best":       func(out *bytes.Buffer) error { return writeBest(out, "table", v.Experiment, v.Trials[0]) },
 		"by get trials": func(out *bytes.Buffer) error { return trialTable(v, v.Trials, noon).write(out, false) },
 	}
