@@ -53,20 +53,26 @@ func (t Transform) Apply(losses []float64) []float64 {
 const tooFar = 1e12
 
 // bounded brings losses nearer that lie too far on the worse side, such as that of a training
-// that has diverged: scaled to them, the others would all be the same number.
+// that has diverged: scaled to them, the others would all be the same number. They stay in
+// order: where the better half is all the same but for rounding, they are all the others.
 func bounded(losses []float64) []float64 {
 	if len(losses) == 0 {
 		return losses
 	}
 	sorted := slices.Sorted(slices.Values(losses))
 	middle := median(sorted)
-	limit := middle + tooFar*(middle-sorted[0])
+	apart := tooFar * (middle - sorted[0])
+	limit := middle + apart
 	if limit == middle || sorted[len(sorted)-1] <= limit {
 		return losses
 	}
+	distinct := slices.Compact(sorted)
+	first, _ := slices.BinarySearch(distinct, limit)
 	out := slices.Clone(losses)
 	for i, v := range out {
-		out[i] = math.Min(v, limit)
+		if at, _ := slices.BinarySearch(distinct, v); v > limit {
+			out[i] = math.Min(v, limit+apart*float64(at-first+1)/float64(len(distinct)-first))
+		}
 	}
 	return out
 }

@@ -74,9 +74,22 @@ func TestTransformsTellGoodLossesApartBesideADivergedOne(t *testing.T) {
 	losses := []float64{0.3, 0.1, 1e30, 0.2, 0.7, 5e31, 0.4}
 	for _, transform := range []Transform{HalfRank, LogHalfRank} {
 		got := transform.Apply(losses)
-		want := transform.Apply([]float64{0.3, 0.1, 2, 0.2, 0.7, 2, 0.4})
+		want := transform.Apply([]float64{0.3, 0.1, 2, 0.2, 0.7, 3, 0.4})
 		for i := range want {
 			near(t, string(transform), got[i], want[i], 1e-3)
+		}
+	}
+}
+
+// Scores of a cross-validation that are equal may differ by rounding.
+func TestTransformsTellBadLossesApartWhereGoodOnesAreEqual(t *testing.T) {
+	losses := []float64{-0.98, -0.98, -0.9800000000000002, -0.98, -0.98, -0.98, -0.9, -0.7, -0.33, -0.1}
+	for _, transform := range []Transform{Linear, HalfRank, LogHalfRank, Power} {
+		got := transform.Apply(losses)
+		for i := 6; i < len(got); i++ {
+			if got[i] <= got[i-1] {
+				t.Errorf("%s: %v is %v, and %v is %v", transform, losses[i-1], got[i-1], losses[i], got[i])
+			}
 		}
 	}
 }
