@@ -106,8 +106,12 @@ func (r *cmaRules) Next(g *history.Generations[cmaState], entries []int) *cmaSta
 	return &next
 }
 
-// tooFar is how many times further from the best than the next better one a loss may lie.
-const tooFar = 1e9
+const (
+	// tooFar is how many times further from the best than the next better one a loss may lie.
+	tooFar = 1e9
+	// rounding is how far from the best, as a part of it, equal losses may lie.
+	rounding = 1e-13
+)
 
 // extent is how far the losses are apart, halved so that it is finite. Those that lie too far,
 // as when a training has diverged, are left out: compared to them, no progress counts.
@@ -120,7 +124,7 @@ func extent(results []*history.Row) (apart float64) {
 	}
 	slices.Sort(losses)
 	for _, loss := range losses {
-		if far := loss - losses[0]; apart == 0 || far <= tooFar*apart {
+		if far := loss - losses[0]; apart <= rounding*math.Abs(losses[0]) || far <= tooFar*apart {
 			apart = far
 		}
 	}
