@@ -230,7 +230,7 @@ type withinEpochs struct {
 	epoch        int64 // the last one, NoStep at the beginning
 	last         int64 // the greatest step of it
 	base         int64 // the steps of the epochs before
-	each         int64 // the steps of an epoch, where they have begun anew: as many as ever
+	each         int64 // the steps of an epoch, where they have begun anew: as many as ever, without a total
 	first, start int64 // the epoch and the step of the first line
 }
 
@@ -249,6 +249,9 @@ func (w *withinEpochs) step(epoch, step, total int64) int64 {
 		w.last = max(w.last, step)
 		return min(w.base+step, maxStep)
 	case step <= max(w.last, w.each):
+		if total > 0 { // earlier epochs may have had more
+			w.each = 0
+		}
 		w.each = max(w.each, total, w.last)
 		if step == 0 { // they are counted from 0
 			w.each = max(w.each, w.last+1)

@@ -94,6 +94,7 @@ func TestTextRemembersAnEpoch(t *testing.T) {
 		"steps that begin anew":                {"Epoch [1/2], Step [300/600], loss=1\nEpoch [1/2], Step [600/600], loss=1\nEpoch [2/2], Step [300/600], loss=1\nEpoch [2/2], Step [600/600], loss=1", []int64{300, 600, 900, 1200}},
 		"steps that begin anew, from epoch 0":  {"epoch 0 step 0/9 loss=1\nepoch 0 step 8/9 loss=1\nepoch 1 step 0/9 loss=1", []int64{0, 8, 9}},
 		"without a total":                      {"epoch=1 step=100 loss=1\nepoch=1 step=200 loss=1\nepoch=2 step=100 loss=1\nepoch=4 step=100 loss=1", []int64{100, 200, 300, 700}},
+		"epochs that become shorter":           {"Epoch [1/4], Step [900/900], loss=1\nEpoch [2/4], Step [50/100], loss=1\nEpoch [3/4], Step [50/100], loss=1\nEpoch [4/4], Step [50/100], loss=1", []int64{900, 950, 1050, 1150}},
 		"below a heading":                      {"Epoch 1/2\nstep 50: loss=1\nEpoch 2/2\nstep 50: loss=1", []int64{50, 100}},
 		"as many steps as before":              {"epoch=1 step=100 loss=1\nepoch=2 step=100 loss=1", []int64{100, 200}},
 		"after a restart":                      {"Epoch [3/5], Step [100/600], loss=1\nEpoch [4/5], Step [100/600], loss=1", []int64{1300, 1900}},
