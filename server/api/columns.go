@@ -231,7 +231,7 @@ func rowOf(exp *v1beta1.Experiment, t *v1beta1.Trial, number int32, version uint
 	}
 	for _, o := range exp.Spec.AllObjectives() {
 		if value, bad := alert.NotFinite(t, o.ObjectiveMetricName); bad {
-			r.diverged = cmp.Or(r.diverged, value)
+			r.diverged = cmp.Or(r.diverged, o.ObjectiveMetricName+" "+value)
 		}
 	}
 	r.usage = usageOf(t.Status.Usage)

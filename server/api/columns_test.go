@@ -80,7 +80,7 @@ func TestATableOfTrialsByColumns(t *testing.T) {
 		State:      []vernierv1.Trial_State{vernierv1.Trial_SUCCEEDED, vernierv1.Trial_SUCCEEDED, vernierv1.Trial_RUNNING},
 		CreateTime: []float64{at, at, at}, StartTime: []float64{at + 1, at + 1, at + 1}, EndTime: []float64{at + 60, at + 60, nan},
 		Message:  &vernierv1.TextColumn{Texts: []string{"Trial has succeeded", "trial 0 again", "Trial is running"}, Index: []int32{0, 1, 2}},
-		Diverged: &vernierv1.TextColumn{Texts: []string{"NaN"}, Index: []int32{-1, 0, -1}},
+		Diverged: &vernierv1.TextColumn{Texts: []string{"loss NaN"}, Index: []int32{-1, 0, -1}},
 		Parameters: []*vernierv1.Column{
 			{Name: "lr", Number: []float64{0.25, 0.125, 0.5}},
 			{Name: "optimizer", Text: &vernierv1.TextColumn{Texts: []string{"sgd", "adam"}, Index: []int32{0, 1, -1}}},

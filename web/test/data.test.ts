@@ -61,8 +61,10 @@ describe("the table", () => {
   });
   it("says that a trial diverged, whatever its result", () => {
     const t = table();
-    t.apply(create(TrialColumnsSchema, { total: 4, number: [1, 3], state: [State.pruned, State.succeeded], diverged: { texts: ["NaN"], index: [0, -1] } }));
+    t.apply(create(TrialColumnsSchema, { total: 4, number: [1, 3], state: [State.pruned, State.succeeded], diverged: { texts: ["loss NaN"], index: [0, -1] } }));
     expect([0, 1, 2, 3].map((i) => t.divergence(i))).toEqual(["", "the last value was NaN: it diverged", "", ""]);
+    t.objectives.push({ metric: "memory", maximize: false });
+    expect(["loss", "memory"].map((m) => t.divergence(1, m))).toEqual(["the last value of loss was NaN: it diverged", ""]);
   });
   it("marks the front of several objectives, and no best of one", () => {
     const t = table();

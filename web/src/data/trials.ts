@@ -94,7 +94,7 @@ export class TrialTable {
   resource = new Float64Array(0);
   parent = new Int32Array(0);
   message: string[] = [];
-  /** The newest value of an objective that has diverged, such as "NaN"; else "". */
+  /** The objective that has diverged and its newest value, as "loss NaN"; else "". */
   last: string[] = [];
   /** Numbers of the best trials, as the server says. */
   optimal: number[] = [];
@@ -293,9 +293,11 @@ export class TrialTable {
     });
   }
 
-  /** That a trial diverged, as the command line says it; its result may be of before. */
-  divergence(i: number): string {
-    return this.last[i] ? `the last value was ${this.last[i]}: it diverged` : "";
+  /** That a trial diverged, in a metric if one is named, as the command line says it; its result may be of before. */
+  divergence(i: number, metric?: string): string {
+    const last = this.last[i] ?? "", at = last.lastIndexOf(" "), of = last.slice(0, at);
+    if (at < 0 || (metric ?? of) !== of) return "";
+    return `the last value${this.objectives.length > 1 ? ` of ${of}` : ""} was ${last.slice(at + 1)}: it diverged`;
   }
 
   /** Whether a trial is one of those that no other beats in all of several objectives. */

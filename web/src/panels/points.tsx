@@ -143,7 +143,7 @@ export function pickRow(view: View, e: PointerEvent | MouseEvent) {
 export function tipLines(view: View, row: number, extra: [string, string][] = []): [string, string][] {
   const { table } = view, lines: [string, string][] = [[`#${table.number[row]}`, STATES[table.state[row]]]], broken = table.broken(row);
   if (broken) lines.push(["breaks", boundText(broken)]);
-  if (table.divergence(row)) lines.push(["diverged to", table.last[row]]);
+  if (table.divergence(row)) lines.push(["diverged", table.last[row]]);
   for (const l of extra) if (l[0] && l[0] !== "trial") lines.push(l);
   for (const o of table.objectives) {
     if (lines.some(([k]) => k === o.metric)) continue;

@@ -161,8 +161,8 @@ export function Trials({ view, height }: { view: View; height: number }) {
         </div></div>
         <div role="rowgroup" style={{ height: `${list.length * rowHeight}px`, position: "relative" }}>
           {list.slice(first, last).map((i, k) => {
-            const number = table.number[i], chosen = view.selected.value.has(number), broken = table.broken(i), diverged = table.divergence(i);
-            const faultOf = (c: Column) => (broken && c.key === `metrics.${broken.metric}` ? `It breaks the bound ${boundText(broken)}` : diverged && table.objectives.some((o) => c.key === `metrics.${o.metric}`) ? diverged : undefined);
+            const number = table.number[i], chosen = view.selected.value.has(number), broken = table.broken(i);
+            const faultOf = (c: Column) => (broken && c.key === `metrics.${broken.metric}` ? `It breaks the bound ${boundText(broken)}` : (c.key.startsWith("metrics.") && table.divergence(i, c.key.slice("metrics.".length))) || undefined);
             return (
               <div key={number} role="row" aria-rowindex={first + k + 2} aria-selected={chosen} style={{ top: `${(first + k) * rowHeight}px`, gridTemplateColumns: grid }}
                 class={`vrow${chosen ? " chosen" : ""}${cursor.value === i ? " cursor" : ""}${view.hover.value === i ? " hover" : ""}`}

@@ -777,7 +777,7 @@ type TrialColumns struct {
 	// Numbers of the best trial and, of several objectives, of those that no other
 	// beats.
 	Optimal []int32 `protobuf:"varint,14,rep,packed,name=optimal,proto3" json:"optimal,omitempty"`
-	// The newest value of an objective that has diverged, such as "NaN"; none where the
+	// The first objective that has diverged, and its newest value: "loss NaN"; none where the
 	// newest values are finite. The value in metrics may be one of before.
 	Diverged      *TextColumn `protobuf:"bytes,16,opt,name=diverged,proto3" json:"diverged,omitempty"`
 	unknownFields protoimpl.UnknownFields

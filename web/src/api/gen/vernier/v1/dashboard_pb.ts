@@ -432,7 +432,7 @@ export type TrialColumns = Message<"vernier.v1.TrialColumns"> & {
   optimal: number[];
 
   /**
-   * The newest value of an objective that has diverged, such as "NaN"; none where the
+   * The first objective that has diverged, and its newest value: "loss NaN"; none where the
    * newest values are finite. The value in metrics may be one of before.
    *
    * @generated from field: vernier.v1.TextColumn diverged = 16;
