@@ -142,8 +142,12 @@ func decades(values []string) bool {
 // replace takes parameters in place of those that were found. A trial with a value
 // outside of one is left out.
 func (s *Study) replace(space []v1beta1.ParameterSpec) error {
-	for _, p := range space {
-		i := slices.IndexFunc(s.Parameters, func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name })
+	for k, p := range space {
+		same := func(q v1beta1.ParameterSpec) bool { return q.Name == p.Name }
+		if slices.ContainsFunc(space[:k], same) {
+			return fmt.Errorf("-p %s is given twice: keep one", p.Name)
+		}
+		i := slices.IndexFunc(s.Parameters, same)
 		if i < 0 {
 			var names []string
 			for _, q := range s.Parameters {

@@ -344,6 +344,7 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 		"a trial twice":                {"a.csv", "name,lr,loss\na,1,2\nb,1,2\na,2,2\n", Options{Minimize: []string{"loss"}}, `rows 2 and 4 are both trial "a"`},
 		"a parameter that is none":     {"a.csv", "lr,loss\n1,2\n", Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{{Name: "rate"}}}, "-p rate: the trials have no such parameter, but lr"},
 		"a range that is none":         {"a.csv", "lr,loss\n1,2\n", Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{{Name: "lr", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "0"}}}}, "-p parameter \"lr\": min 1 is above max 0"},
+		"a parameter twice":            {"a.csv", "lr,loss\n1,2\n", Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{lr, lr}}, "-p lr is given twice"},
 		"a row that has too few cells": {"a.csv", "lr,loss\n1\n", Options{Minimize: []string{"loss"}}, "fields"},
 	}
 	for name, c := range cases {
