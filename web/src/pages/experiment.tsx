@@ -95,7 +95,7 @@ function Stats({ model, e, view }: { model: Model; e: Experiment; view: View }) 
       {r?.trial && <div title={`A model of all results expects these parameters to be best on average, with ${formatValue(+r.value.toPrecision(3))} ± ${formatValue(+r.deviation.toPrecision(2))} (standard deviation). They were measured ${r.trials} times; a single trial varies by ± ${formatValue(+r.noise.toPrecision(2))}.`}>
         <dt>Recommended</dt><dd>{formatValue(+r.value.toPrecision(3))} <small><a class="link" href={href(view.trialPath(r.trial.number))}>trial {r.trial.number}</a></small></dd>
       </div>}
-      <div style={{ gridColumn: "span 2" }}><dt>Done</dt><dd>{shown(n.done)} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small><Progress e={e} text={false} /></dd></div>
+      <div style={{ gridColumn: table.objectives.length > 1 ? "auto" : "span 2" }}><dt>Done</dt><dd>{shown(n.done)} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small><Progress e={e} text={false} /></dd></div>
       <div><dt>Running</dt><dd>{shown(n.running)} <small>{n.pending ? `${shown(n.pending)} of them pending` : `${specOf(e).parallelTrialCount ?? "–"} at once`}</small></dd></div>
       <div><dt>Stopped</dt><dd>{shown(n.stopped)}</dd></div>
       <div><dt>Failed</dt><dd class={n.failed ? "bad" : ""}>{shown(n.failed)} <small>{specOf(e).maxFailedTrialCount !== undefined ? `of at most ${specOf(e).maxFailedTrialCount}` : ""}</small></dd></div>
