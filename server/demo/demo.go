@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/server/api"
+	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
 )
 
 // Namespace is where the experiments of a demo are.
@@ -54,6 +56,8 @@ type made struct {
 	points  int
 	random  *rand.Rand
 	best    int
+	// front are the trials that none beats in loss and latency.
+	front []int
 }
 
 // New makes a large experiment, which goes on, and two small ones that have ended.
@@ -160,9 +164,25 @@ func (d *Demo) end(m *made, n int, t *v1beta1.Trial, at time.Time) {
 	d.measure(m, n, t)
 	if s.fails {
 		t.Status.Observation = nil
-	} else if m.best < 0 || s.at(lossMetric, s.steps) < m.sources[m.best].at(lossMetric, m.sources[m.best].steps) {
+		return
+	}
+	m.advanceFront(n)
+	if m.best < 0 || s.at(lossMetric, s.steps) < m.sources[m.best].at(lossMetric, m.sources[m.best].steps) {
 		m.best = n
 	}
+}
+
+// advanceFront takes trial n into the front if it belongs there.
+func (m *made) advanceFront(n int) {
+	losses := func(i int) []float64 {
+		s := &m.sources[i]
+		return []float64{s.at(lossMetric, s.steps), s.at(latencyMetric, s.steps)}
+	}
+	own := losses(n)
+	if slices.ContainsFunc(m.front, func(i int) bool { return pareto.Dominates(losses(i), own) }) {
+		return
+	}
+	m.front = append(slices.DeleteFunc(m.front, func(i int) bool { return pareto.Dominates(own, losses(i)) }), n)
 }
 
 // measure writes what trial n has reported so far.
@@ -203,6 +223,10 @@ func (d *Demo) count(m *made) {
 	if m.best >= 0 {
 		best := m.trials[m.best]
 		s.CurrentOptimalTrial = v1beta1.OptimalTrial{BestTrialName: best.Name, ParameterAssignments: best.Spec.ParameterAssignments, Observation: *best.Status.Observation}
+	}
+	s.ParetoTrialList = nil
+	for _, n := range m.front {
+		s.ParetoTrialList = append(s.ParetoTrialList, m.trials[n].Name)
 	}
 	m.object = e
 	d.stamp(e)
