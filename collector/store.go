@@ -19,6 +19,9 @@ type Store interface {
 	Append(ctx context.Context, trial TrialID, attempt Attempt, points []Point) error
 	// Finish marks an attempt final. Calling it again is not an error.
 	Finish(ctx context.Context, trial TrialID, attempt Attempt, note string) error
+	// Note replaces what is said of an attempt while it is not final; "" is nothing. A
+	// final attempt keeps the note of Finish.
+	Note(ctx context.Context, trial TrialID, attempt Attempt, note string) error
 	// Delete removes all rows of a trial. An unknown trial is not an error. Long
 	// curves go in parts, so that others may write meanwhile; a reader may see a
 	// part.

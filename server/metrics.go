@@ -194,6 +194,11 @@ func (m *measuredStore) Finish(ctx context.Context, trial collector.TrialID, att
 	return m.Store.Finish(ctx, trial, attempt, note)
 }
 
+func (m *measuredStore) Note(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
+	defer m.time("note")()
+	return m.Store.Note(ctx, trial, attempt, note)
+}
+
 func (m *measuredStore) Attempts(ctx context.Context, trialUID string) ([]collector.AttemptState, error) {
 	defer m.time("attempts")()
 	return m.Store.Attempts(ctx, trialUID)

@@ -38,6 +38,7 @@ func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {
 	calls := map[string]func() error{
 		"Append":   func() error { return s.Append(ctx, trial, attempt, nil) },
 		"Finish":   func() error { return s.Finish(ctx, trial, attempt, "") },
+		"Note":     func() error { return s.Note(ctx, trial, attempt, "") },
 		"Attempts": func() error { _, err := s.Attempts(ctx, trial.UID); return err },
 		"Scan": func() error {
 			return s.Scan(ctx, trial.UID, nil, func(collector.Attempt, collector.Point) error { return nil })

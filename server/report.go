@@ -167,7 +167,11 @@ func (s *reportService) write(ctx context.Context, trial collector.TrialID, atte
 			return err
 		}
 	}
-	if !r.GetFinal() {
+	switch {
+	case r.GetFinal():
+	case r.Note != nil:
+		return s.cfg.Store.Note(ctx, trial, attempt, clip(r.GetNote(), maxNote))
+	default:
 		return nil
 	}
 	return s.cfg.Store.Finish(ctx, trial, attempt, clip(r.GetNote(), maxNote))

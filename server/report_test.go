@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/protobuf/proto"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
@@ -130,7 +131,14 @@ func TestAReportIsStoredAndItsTrialWoken(t *testing.T) {
 	if got := <-f.woken; got != trial {
 		t.Errorf("woken: %v", got)
 	}
-	if _, err = client.Report(t.Context(), &vernierv1.ReportRequest{Attempt: attempt, Final: true, Note: "note"}); err != nil {
+	if _, err = client.Report(t.Context(), &vernierv1.ReportRequest{Attempt: attempt, Note: proto.String("acc was not found")}); err != nil {
+		t.Error(err)
+	}
+	<-f.woken
+	if got, err := f.store.Attempts(t.Context(), trial.UID); err != nil || got[0].Note != "acc was not found" || got[0].Final {
+		t.Errorf("attempts after an early note: %+v, %v", got, err)
+	}
+	if _, err = client.Report(t.Context(), &vernierv1.ReportRequest{Attempt: attempt, Final: true, Note: proto.String("note")}); err != nil {
 		t.Error(err)
 	}
 	<-f.woken
@@ -151,8 +159,8 @@ func TestAReportIsStoredAndItsTrialWoken(t *testing.T) {
 	`), "vernier_measurements_ingested_total"); err != nil {
 		t.Error(err)
 	}
-	if n, err := testutil.GatherAndCount(f.registry, "vernier_ingest_lag_seconds", "vernier_store_operation_duration_seconds"); err != nil || n != 4 {
-		t.Errorf("%d series of lag and store operations (append, attempts, finish), %v", n, err)
+	if n, err := testutil.GatherAndCount(f.registry, "vernier_ingest_lag_seconds", "vernier_store_operation_duration_seconds"); err != nil || n != 5 {
+		t.Errorf("%d series of lag and store operations (append, attempts, note, finish), %v", n, err)
 	}
 }
 
@@ -210,7 +218,7 @@ func TestCallsAreRefused(t *testing.T) {
 		"a long name":                         {good, &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{{Metric: long, Source: "s"}, {Metric: "m", Source: "s", Seq: 1}})}, connect.CodeInvalidArgument, "invalid"},
 		"a long text":                         {good, &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{{Metric: "m", Source: "s", Text: long}, {Metric: "m", Source: "s", Seq: 1}})}, connect.CodeInvalidArgument, "invalid"},
 		"too many points":                     {good, &vernierv1.ReportRequest{Attempt: attempt, Points: points(4*report.MaxBatch + 1)}, connect.CodeInvalidArgument, "invalid"},
-		"far too many bytes":                  {good, &vernierv1.ReportRequest{Attempt: attempt, Note: strings.Repeat("x", 5<<20)}, connect.CodeResourceExhausted, ""},
+		"far too many bytes":                  {good, &vernierv1.ReportRequest{Attempt: attempt, Note: proto.String(strings.Repeat("x", 5<<20))}, connect.CodeResourceExhausted, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -98,7 +98,7 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 	if failure := firstFailure(v, false); failure != "" {
 		fmt.Fprintf(out, "Failures    %s\n", failure[len("; "):])
 	}
-	if lacks := v.lacks(); lacks != "" {
+	if lacks := cmp.Or(v.lacks(), v.lacksYet()); lacks != "" {
 		fmt.Fprintf(out, "Missing     %s\n", lacks)
 	}
 	fmt.Fprintln(out, "Parameters")

@@ -127,7 +127,7 @@ func explainTrial(v experimentView, t trialView, now time.Time) explanation {
 	case t.Waits != "":
 		e.State, e.Why = "Waiting", "waits: "+t.Waits
 	case state == v1beta1.TrialRunning:
-		e.Why, e.Next = "has been running for "+took+reported(v, t), "vernier logs "+path+" -f"
+		e.Why, e.Next = "has been running for "+took+reported(v, t)+withReason(t.Lacks), "vernier logs "+path+" -f"
 	case !t.finished():
 		e.State, e.Why = "Created", "has not started"+withReason(message)
 	case state == v1beta1.TrialSucceeded:

@@ -30,6 +30,20 @@ func (v experimentView) lacks() string {
 	return ""
 }
 
+// lacksYet is what the collector of the first running trial did not find so far; empty
+// when a trial has all wanted metrics, since the names are right then.
+func (v experimentView) lacksYet() (text string) {
+	for _, t := range v.Trials {
+		if len(t.Metrics) > 0 && len(v.lacking(t)) == 0 {
+			return ""
+		}
+		if text == "" && t.Lacks != "" {
+			text = fmt.Sprintf("trial %s: %s", t.Name, t.Lacks)
+		}
+	}
+	return text
+}
+
 func (v experimentView) lacking(t trialView) (names []string) {
 	wanted := v.shownMetrics()
 	for _, m := range t.Metrics {

@@ -72,3 +72,34 @@ func TestWhatATrialLacks(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatARunningTrialDoesNotFindIsTold(t *testing.T) {
+	const note = "so far loss was not found: did you mean val_loss?; there is lr, val_loss"
+	running := func(n int, value string) v1beta1.Trial {
+		trial := aTrial(n, v1beta1.TrialRunning, value)
+		if value == "" {
+			trial.Status.Observation = nil
+			trial.LastCondition().Message = "Trial is running. The collector says: " + note
+		}
+		return trial
+	}
+	v := newExperimentView(anExperiment(), []v1beta1.Trial{running(1, ""), running(2, "")})
+	if v.Trials[0].Waits != "" {
+		t.Errorf("it is said to wait: %q", v.Trials[0].Waits)
+	}
+	var p plainDisplay
+	said := strings.Join(append(p.update(v, noon), p.update(v, noon)...), "\n")
+	if n := strings.Count(said, "trial charlm-0001: "+note); n != 1 || strings.Contains(said, "charlm-0002: "+note) {
+		t.Errorf("it is said otherwise than once:\n%s", said)
+	}
+	var out bytes.Buffer
+	describeExperiment(&out, v, noon)
+	requireText(t, out.String(), "Missing     trial charlm-0001: "+note+"\n")
+	requireText(t, strings.Join(frame(v, noon, size{width: 120, height: 20}, false), "\n"), note)
+	requireText(t, explainTrial(v, v.Trials[0], noon).Why, note)
+
+	v = newExperimentView(anExperiment(), []v1beta1.Trial{running(1, ""), running(2, "0.5")})
+	if text := v.lacksYet(); text != "" {
+		t.Errorf("it is said although a trial has the metric: %q", text)
+	}
+}

@@ -87,7 +87,7 @@ func frame(v experimentView, now time.Time, s size, color bool) []string {
 	} else {
 		lines = append(lines, clip("best   none yet", s.width))
 	}
-	if lacks := v.lacks(); lacks != "" {
+	if lacks := cmp.Or(v.lacks(), v.lacksYet()); lacks != "" {
 		lines = append(lines, paint(ansiYellow, clip(lacks, s.width)))
 	}
 	if waiting := v.waiting(); waiting != "" {

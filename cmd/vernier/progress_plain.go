@@ -23,6 +23,7 @@ type plainDisplay struct {
 	best        string
 	waits       string
 	lacks       bool
+	lacksYet    bool
 	why, whose  string // the last reason that a trial failed, and the first that had it
 	lastSummary time.Time
 }
@@ -82,6 +83,10 @@ func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 			p.why, p.whose = t.Message, t.Name
 		}
 		say("%s", trialLine(v, t, now))
+	}
+	if yet := v.lacksYet(); yet != "" && !p.lacksYet {
+		p.lacksYet = true
+		say("%s", yet)
 	}
 	if lacks := v.lacks(); lacks != "" && !p.lacks {
 		p.lacks = true

@@ -20,7 +20,9 @@ type trialView struct {
 	// Message is the message of the last condition.
 	Message string
 	// Waits is why a trial that was started does not train, or "".
-	Waits   string
+	Waits string
+	// Lacks is what the collector of a running trial did not find so far, or "".
+	Lacks   string
 	Params  []v1beta1.ParameterAssignment
 	Metrics []metricView
 	Started time.Time
@@ -136,7 +138,12 @@ func newTrialView(trial *v1beta1.Trial) trialView {
 		view.Message = last.Message
 		// No node has room; it has no job yet; its worker is lost.
 		for _, words := range []string{"Trial is running. ", "Trial waits: ", "Trial is pending: "} {
-			if _, why, found := strings.Cut(last.Message, words); found && !view.finished() {
+			_, why, found := strings.Cut(last.Message, words)
+			switch note, said := strings.CutPrefix(why, v1beta1.CollectorSays); {
+			case !found || view.finished():
+			case said:
+				view.Lacks = note
+			default:
 				view.Waits = why
 			}
 		}

@@ -117,12 +117,28 @@ func (b *batcher) full() bool {
 func (b *batcher) trouble(err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	said := b.notes.yet
+	isNew := b.notes.add(err)
+	if b.notes.yet != said {
+		signal(b.begun)
+		return false
+	}
 	b.stats.Troubles++
 	var gap interface{ Dropped() int64 }
 	if errors.As(err, &gap) {
 		b.stats.DroppedBytes += gap.Dropped()
 	}
-	return b.notes.add(err)
+	return isNew
+}
+
+// notFoundYet is what is said of wanted metrics that were not found so far.
+func (b *batcher) notFoundYet() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if slices.ContainsFunc(b.order, func(name string) bool { return b.metrics[name] == nil }) {
+		return b.notes.yet
+	}
+	return ""
 }
 
 // take takes in a point. It waits while there is no room, and returns false when

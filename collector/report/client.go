@@ -83,6 +83,7 @@ type Client struct {
 	failed  error
 	full    bool  // nothing more is stored of the trial
 	trouble error // of the last call, unless it was broken off or went well
+	noted   string // of metrics that were not found yet, as the service was told last
 }
 
 // NewClient returns a client that has done nothing yet.
@@ -199,7 +200,7 @@ func (c *Client) pump(ctx context.Context, s collector.Source) {
 func (c *Client) flush(ctx context.Context, final bool) {
 	batch := c.points.collect()
 	defer c.points.landed()
-	if len(batch) == 0 && !final {
+	if len(batch) == 0 && !final && (c.failed != nil || c.points.notFoundYet() == c.noted) {
 		return
 	}
 	err := c.failed
@@ -238,12 +239,17 @@ func (c *Client) report(ctx context.Context, batch []collector.Point, final bool
 		// After a loss the attempt is never final: the summary stands in.
 		Final: final && c.failed == nil,
 	}
-	if request.Final {
-		request.Note = c.points.summary(c.cfg.Attempt, true).Note
+	note := c.points.notFoundYet()
+	switch {
+	case request.Final:
+		request.Note = proto.String(c.points.summary(c.cfg.Attempt, true).Note)
+	case note != c.noted:
+		request.Note = &note
 	}
 	return c.call(ctx, func(ctx context.Context) error {
 		answer, err := c.cfg.Service.Report(ctx, request)
 		if err == nil {
+			c.noted = note
 			c.points.answered(len(batch), proto.Size(request), answer.GetAcked())
 		}
 		return err

@@ -27,6 +27,7 @@ const (
 
 // notes is what a user should know beside the points.
 type notes struct {
+	yet                  string   // what is said of metrics that may still come
 	missing              []string // what is said of metrics that were not found
 	messages             []message
 	more                 int // messages of further kinds
@@ -72,6 +73,11 @@ func (n *notes) cap(metric string) {
 
 // add reports whether the message is new and among those that are kept.
 func (n *notes) add(err error) bool {
+	var early interface{ NotYet() bool }
+	if errors.As(err, &early) && early.NotYet() {
+		n.yet = contract.Shorten(err.Error(), maxMissing)
+		return false
+	}
 	var missing interface{ Missing() []string }
 	if errors.As(err, &missing) {
 		text := contract.Shorten(err.Error(), maxMissing)
@@ -95,7 +101,7 @@ func (n *notes) add(err error) bool {
 	return false
 }
 
-// String is empty when all went well.
+// String is what is said at the end, empty when all went well.
 func (n *notes) String() string {
 	parts := slices.Clone(n.missing)
 	for _, m := range n.messages {

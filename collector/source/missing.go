@@ -12,8 +12,11 @@ import (
 const MaxNames = 500
 
 // MissingError says which metrics were asked for and never found, and what there
-// is instead. A source yields one at most, at its end.
+// is instead. A source yields one at its end at most, and before that others, each in
+// place of the one before, with Yet.
 type MissingError struct {
+	// Yet: they may still come.
+	Yet bool
 	// Metrics are those that were not found.
 	Metrics []string
 	// Text is the whole message, one sentence or more.
@@ -25,6 +28,9 @@ func (e *MissingError) Error() string { return e.Text }
 
 // Missing returns the metrics that were not found.
 func (e *MissingError) Missing() []string { return e.Metrics }
+
+// NotYet says whether the metrics may still come.
+func (e *MissingError) NotYet() bool { return e.Yet }
 
 // NotFound returns the metrics that were asked for and not found, each once.
 func NotFound(asked []string, found func(metric string) bool) (missing []string) {

@@ -42,6 +42,7 @@ func testContract(t *testing.T, open opener, durable bool) {
 		"a refused batch leaves nothing":                                      testAtomic,
 		"acknowledged sequences never go back":                                testAcked,
 		"finish marks its attempt only, again and again":                      testFinish,
+		"a note holds until the next one, or the end":                         testNote,
 		"delete removes a trial wholly, and no other, and it may begin again": testDelete,
 		"many writers and readers at once lose and double nothing":            testConcurrency,
 		"a cancelled context writes nothing":                                  testCancelled,

@@ -95,6 +95,31 @@ func testFinish(t *testing.T, s collector.Store) {
 	diff(t, "attempts", []collector.AttemptState{{Attempt: first, Final: true}}, mustAttempts(t, s, trialB.UID))
 }
 
+func testNote(t *testing.T, s collector.Store) {
+	mustAppend(t, s, trialA, first, point("m", 0, 0, 1))
+	mustAppend(t, s, trialA, second)
+	want := []collector.AttemptState{{Attempt: first, Acked: map[string]int64{"stdout": 1}}, {Attempt: second}}
+	for _, note := range []string{"acc was not found", "acc was not found, nor f1", ""} {
+		want[0].Note = note
+		if err := s.Note(t.Context(), trialA, first, note); err != nil {
+			t.Fatal(err)
+		}
+		diff(t, "attempts", want, mustAttempts(t, s, trialA.UID))
+	}
+	if err := s.Finish(t.Context(), trialA, first, "two lines"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Note(t.Context(), trialA, first, "late"); err != nil {
+		t.Fatal(err)
+	}
+	want[0].Note, want[0].Final = "two lines", true
+	diff(t, "after the end", want, mustAttempts(t, s, trialA.UID))
+	if err := s.Note(t.Context(), trialB, first, "nothing came yet"); err != nil {
+		t.Fatal(err)
+	}
+	diff(t, "an attempt that reported nothing", []collector.AttemptState{{Attempt: first, Note: "nothing came yet"}}, mustAttempts(t, s, trialB.UID))
+}
+
 func testConcurrency(t *testing.T, s collector.Store) {
 	const trials, batches, size = 8, 20, 10
 	var wg sync.WaitGroup

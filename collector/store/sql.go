@@ -103,6 +103,16 @@ func (s *sqlStore) Finish(ctx context.Context, trial collector.TrialID, attempt 
 	})
 }
 
+// Note implements collector.Store.
+func (s *sqlStore) Note(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
+	if err := errors.Join(check(trial, attempt, nil), checkNote(note)); err != nil {
+		return err
+	}
+	return s.open(func() error {
+		return s.report(ctx, report{trial: trial, attempt: attempt, noted: true, note: note})
+	})
+}
+
 // Close implements collector.Store.
 func (s *sqlStore) Close() error {
 	s.mu.Lock()

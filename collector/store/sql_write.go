@@ -68,9 +68,10 @@ func (t tx) store(ctx context.Context, reports []report, now time.Time) error {
 		if points, err = t.collect(ctx, points, sources, trial, attempt, r.points); err != nil {
 			return err
 		}
-		if r.final {
-			if _, err := t.exec(ctx, "UPDATE attempt SET final = ?, note = ? WHERE id = ?", true, t.dialect.text(r.note), attempt); err != nil {
-				return fmt.Errorf("finish attempt: %w", err)
+		if r.final || r.noted {
+			// The answer to a note may be late: what Finish has said stays.
+			if _, err := t.exec(ctx, "UPDATE attempt SET final = ?, note = ? WHERE id = ? AND (? OR final = ?)", r.final, t.dialect.text(r.note), attempt, r.final, false); err != nil {
+				return fmt.Errorf("write the note of an attempt: %w", err)
 			}
 		}
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// report is what one call of Append or Finish writes.
+// report is what one call of Append, Finish or Note writes.
 type report struct {
 	trial   collector.TrialID
 	attempt collector.Attempt
 	points  []collector.Point
 	final   bool
+	noted   bool // the note is written, though it is not final
 	note    string
 }
 

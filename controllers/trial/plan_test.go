@@ -235,6 +235,12 @@ func TestLiveView(t *testing.T) {
 			outcome{State: isRunning, Loss: "2/3/2", After: lookAgain}, "Trial is running. Its job was preempted and waits to run again: it is suspended"},
 		"when it runs again, that is no more said": {seen{trial: aTrial(shown, saying("Trial is running. Its job was preempted and waits to run again: it is suspended")), job: running, data: data{stored: observed}},
 			outcome{State: isRunning, Loss: "2/3/2", After: lookAgain}, messageRunning},
+		"what is not found yet is said": {seen{trial: aTrial(), job: running, data: data{notes: []string{"so far loss was not found; there is val_loss"}}},
+			outcome{State: isRunning, After: lookAgain}, "Trial is running. The collector says: so far loss was not found; there is val_loss"},
+		"but not when it has come": {seen{trial: aTrial(shown, func(tr *v1beta1.Trial) { tr.Spec.Objective.AdditionalMetricNames = nil }), job: running, data: data{stored: observed, notes: []string{"so far loss was not found; there is val_loss"}}},
+			outcome{After: lookAgain}, ""},
+		"nor what a collector says at its end": {seen{trial: aTrial(), job: running, data: data{final: true, notes: []string{"loss was not found"}}},
+			outcome{After: lookAgain}, ""},
 		"a pod that no try can start fails the trial": {seen{trial: aTrial(), job: running, pods: hidden, data: data{stored: observed}},
 			outcome{State: isFailed, Loss: "2/3/2"}, "Trial has failed. pod p cannot run: no room"},
 	}

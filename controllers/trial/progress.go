@@ -37,8 +37,11 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 		t.MarkFailed(messageFailed+". "+why, metav1.NewTime(now))
 		return finish(t, s, now)
 	}
-	if held.Why != "" {
+	switch objectives, others := missing(t, best(t.Spec.Objective, s.data)); {
+	case held.Why != "":
 		message = messageRunning + ". " + held.Why
+	case len(objectives)+len(others) > 0 && !s.data.final:
+		message = messageRunning + noted(s.data)
 	}
 	changed := t.GPUs() > 0 && programStarted(t, s.pods)
 	if c := t.Condition(v1beta1.TrialRunning); c.Message != message {

@@ -39,6 +39,13 @@ func (r *reporters) Finish(ctx context.Context, trial collector.TrialID, attempt
 	return r.Store.Finish(ctx, trial, attempt, note)
 }
 
+func (r *reporters) Note(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
+	if takes, err := r.takes(ctx, trial, attempt); err != nil || !takes {
+		return err
+	}
+	return r.Store.Note(ctx, trial, attempt, note)
+}
+
 // takes says whether an attempt, whose ID begins with the UID of its pod, is of a
 // pod that reports.
 func (r *reporters) takes(ctx context.Context, trial collector.TrialID, attempt collector.Attempt) (bool, error) {

@@ -41,6 +41,8 @@ type lines struct {
 	missing []string     // of them
 	any     bool         // something was fed
 	kept    bool         // by a StreamWriter, which writes noEnd
+	began   time.Time    // when something was fed first
+	told    int          // how many were missing when that was said last
 
 	echo io.Writer // gets what is fed; nil: nothing does
 
@@ -56,7 +58,10 @@ const (
 	maxNames         = 100
 )
 
-// explain makes told say what was not found of what is configured.
+// missingAfter is how long there is output before it is said that a metric is missing.
+const missingAfter = 2 * time.Minute
+
+// explain makes end say what was not found of what is configured.
 func (l *lines) explain(cfg Config) (err error) {
 	l.names, err = parse.NewNames(parse.NamesConfig{Format: cfg.Format, Filters: cfg.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
 	l.asked = source.NotFound(cfg.Metrics, func(string) bool { return false })
@@ -79,6 +84,7 @@ func (l *lines) feed(at int64, b []byte) bool {
 	l.any = l.any || len(b) > 0
 	if len(l.missing) > 0 {
 		_, _ = l.names.Write(b) // never fails
+		ok = ok && l.notYet()
 	}
 	for l.echo != nil && len(b) > 0 {
 		b = b[zeros(b):]
@@ -262,8 +268,21 @@ func (l *lines) reset() {
 	}
 }
 
-// told yields what was never found.
-func (l *lines) told() bool {
+// notYet yields what was not found so far, when there has been output for a while, and
+// again when less is missing. Where no other name was seen there is nothing to say.
+func (l *lines) notYet() bool {
+	if l.began.IsZero() {
+		l.began = l.at
+	}
+	if len(l.missing) == l.told || l.at.Sub(l.began) < missingAfter || len(l.names.Names())+len(l.names.Hints()) == 0 {
+		return true
+	}
+	l.told = len(l.missing)
+	return l.yield(collector.Point{}, &source.MissingError{Yet: true, Metrics: slices.Clone(l.missing), Text: "so far " + l.names.Missing(l.asked, l.missing)})
+}
+
+// end yields what was never found.
+func (l *lines) end() bool {
 	if len(l.missing) == 0 || !l.any {
 		return true
 	}

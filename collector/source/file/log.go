@@ -88,7 +88,7 @@ func (l *logFile) finish() bool {
 	if l.names != nil && !l.any {
 		return l.said.Tell(errors.New("the program wrote nothing to it"))
 	}
-	return l.left() && l.told()
+	return l.left() && l.end()
 }
 
 func (l *logFile) nothing() error { return neverWritten(l.cfg.Path) }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -96,5 +97,47 @@ func TestASourceThatIsStoppedMissesNothing(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// A program that goes on for hours is not waited for to say that a name is wrong.
+func TestWhatIsNotFoundIsSaidWhileTheProgramRuns(t *testing.T) {
+	tests := map[string]struct {
+		// every minute the program writes one of these.
+		texts []string
+		want  []string
+	}{
+		"after two minutes, once": {[]string{"lr=1 accuracy=2\n", "accuracy=2\n", "loss=1\n", "accuracy=3\n", "accuracy=4\n"},
+			[]string{"so far acc was not found: did you mean accuracy?; there is lr, accuracy, loss"}},
+		"again when less is missing": {[]string{"lr=1\n", "lr=1\n", "lr=1\n", "acc=3\n"},
+			[]string{"so far loss was not found; acc was not found; there is lr", "so far loss was not found; there is lr, acc"}},
+		"what has come is not said":          {[]string{"loss=1\n", "acc=2\n", "lr=1\n", "lr=1\n"}, nil},
+		"nothing while there is no number":   {[]string{"begin\n", "load\n", "load\n", "load\n"}, nil},
+		"the first number may come later on": {[]string{"begin\n", "load\n", "load\n", "lr=3\n"}, []string{"so far loss was not found; acc was not found; there is lr"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1_700_000_000, 0)
+			var said []string
+			l, err := newWantedLines(Config{Format: "TEXT", Metrics: []string{"loss", "acc"}, Explain: true, Clock: source.Clock{}.OrReal()}, "stdout", func(_ collector.Point, err error) bool {
+				var missing *source.MissingError
+				if errors.As(err, &missing) && missing.NotYet() {
+					said = append(said, missing.Error())
+				}
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.now = func() time.Time { return now }
+			at := int64(0)
+			for _, text := range tc.texts {
+				l.feed(at, []byte(text))
+				at, now = at+int64(len(text)), now.Add(time.Minute)
+			}
+			if d := cmp.Diff(tc.want, said); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
 	}
 }

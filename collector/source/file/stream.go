@@ -88,7 +88,7 @@ func (s *stream) finish() bool {
 	text := bytes.TrimRight(s.partial, "\x00") // of an end that was torn itself
 	ok := s.tail(s.start, text, true)
 	s.reset()
-	return ok && s.told()
+	return ok && s.end()
 }
 
 func (s *stream) nothing() error {

@@ -182,8 +182,9 @@ type ReportRequest struct {
 	Points []*SourcePoints `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
 	// Everything was sent: no more points of this attempt will follow.
 	Final bool `protobuf:"varint,3,opt,name=final,proto3" json:"final,omitempty"`
-	// With final: what could not be read or had to be dropped.
-	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	// With final: what could not be read or had to be dropped. Before: which metrics
+	// were not found yet and what there is; without it what was said before holds.
+	Note          *string `protobuf:"bytes,4,opt,name=note,proto3,oneof" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,8 +241,8 @@ func (x *ReportRequest) GetFinal() bool {
 }
 
 func (x *ReportRequest) GetNote() string {
-	if x != nil {
-		return x.Note
+	if x != nil && x.Note != nil {
+		return *x.Note
 	}
 	return ""
 }
@@ -418,12 +419,13 @@ const file_vernier_v1_report_proto_rawDesc = "" +
 	"\n" +
 	"AckedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x9a\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xa8\x01\n" +
 	"\rReportRequest\x12-\n" +
 	"\aattempt\x18\x01 \x01(\v2\x13.vernier.v1.AttemptR\aattempt\x120\n" +
 	"\x06points\x18\x02 \x03(\v2\x18.vernier.v1.SourcePointsR\x06points\x12\x14\n" +
-	"\x05final\x18\x03 \x01(\bR\x05final\x12\x12\n" +
-	"\x04note\x18\x04 \x01(\tR\x04note\"\x99\x02\n" +
+	"\x05final\x18\x03 \x01(\bR\x05final\x12\x17\n" +
+	"\x04note\x18\x04 \x01(\tH\x00R\x04note\x88\x01\x01B\a\n" +
+	"\x05_note\"\x99\x02\n" +
 	"\fSourcePoints\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x18\n" +
 	"\ametrics\x18\x02 \x03(\tR\ametrics\x12\x16\n" +
@@ -493,6 +495,7 @@ func file_vernier_v1_report_proto_init() {
 	if File_vernier_v1_report_proto != nil {
 		return
 	}
+	file_vernier_v1_report_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
