@@ -81,8 +81,8 @@ type Client struct {
 	retry  retry
 	// failed is why points were given up. Nil when none were.
 	failed  error
-	full    bool  // nothing more is stored of the trial
-	trouble error // of the last call, unless it was broken off or went well
+	full    bool   // nothing more is stored of the trial
+	trouble error  // of the last call, unless it was broken off or went well
 	noted   string // of metrics that were not found yet, as the service was told last
 }
 
