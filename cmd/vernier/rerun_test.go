@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -118,13 +119,13 @@ func TestALowerLimitIsNotAppliedUnasked(t *testing.T) {
 				builder = builder.WithObjects(tc.there)
 			}
 			s := &session{client: builder.Build(), namespace: "default"}
-			_, err = submit(t.Context(), runOptions{}, s, objects, objects[0])
+			_, err = submit(t.Context(), runOptions{}, s, objects, objects[0], io.Discard)
 			if tc.refuse != (exitCode(err) == exitConflict) || !tc.refuse && err != nil {
 				t.Fatalf("got %v", err)
 			}
 			if tc.refuse {
 				requireText(t, err.Error(), "maxTrialCount", "24", "--lower")
-				if _, err := submit(t.Context(), runOptions{lower: true}, s, objects, objects[0]); err != nil {
+				if _, err := submit(t.Context(), runOptions{lower: true}, s, objects, objects[0], io.Discard); err != nil {
 					t.Errorf("with --lower: %v", err)
 				}
 			}
@@ -165,7 +166,7 @@ func TestReplaceKeepsWhatItCannotReplace(t *testing.T) {
 				},
 			}).Build()
 			s := &session{client: c, namespace: "default"}
-			_, err = submit(t.Context(), runOptions{replace: true}, s, objects, objects[0])
+			_, err = submit(t.Context(), runOptions{replace: true}, s, objects, objects[0], io.Discard)
 			if (exitCode(err) == exitInvalid) != refused || !refused && err != nil {
 				t.Errorf("got %v", err)
 			}

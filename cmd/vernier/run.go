@@ -167,7 +167,7 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 		err = o.fit(setup, session, experiment, s.err)
 	}
 	if err == nil {
-		before, err = submit(setup, o, session, objects, experiment)
+		before, err = submit(setup, o, session, objects, experiment, s.err)
 	}
 	if setup.Err() != nil && ctx.Err() == nil {
 		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted before the experiment began: %w", context.Cause(setup))}
@@ -228,7 +228,7 @@ func warnOfWorkdir(s streams, session *session, experiment *unstructured.Unstruc
 
 // submit applies the files. It returns the experiment of that name that had ended
 // before, if any.
-func submit(ctx context.Context, o runOptions, s *session, objects []*unstructured.Unstructured, experiment *unstructured.Unstructured) (before *v1beta1.Experiment, err error) {
+func submit(ctx context.Context, o runOptions, s *session, objects []*unstructured.Unstructured, experiment *unstructured.Unstructured, say io.Writer) (before *v1beta1.Experiment, err error) {
 	key := s.keyOf(experiment)
 	if o.replace {
 		if err := s.makeRoom(ctx, objects, experiment); err != nil {
@@ -245,6 +245,9 @@ func submit(ctx context.Context, o runOptions, s *session, objects []*unstructur
 	}
 	if err := checkLimit(before, experiment, o.lower); err != nil {
 		return nil, err
+	}
+	if o.program {
+		noteFiles(before, experiment, filesOf(o.script.spec.Dir, o.script.spec.Argv), say)
 	}
 	if before != nil && !newExperimentView(before, nil).finished() {
 		before = nil // it has no end that this run could mistake for its own
