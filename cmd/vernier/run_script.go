@@ -86,6 +86,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.settings, "setting", nil, "setting of the algorithm, as name=value; may be repeated. resource_name=epochs: the parameter epochs says how long a trial trains, and most trials are to be short")
 	f.StringVar(&o.spec.Stopping.AlgorithmName, "stopping", "", "rule that stops hopeless trials early, such as medianstop: see vernier optimize --list")
 	f.StringArrayVar(&o.ofStopping, "stopping-setting", nil, "setting of the stopping rule, as name=value, such as r_max=27 for asha; may be repeated")
+	f.StringSliceVar(&o.spec.WarmStart, "warm-start", nil, "experiment whose results the search begins with, as of the same program before it was changed; may be repeated")
 	f.Int64Var(&o.seed, "seed", 0, "makes the proposals reproducible")
 	choiceFlag(cmd, &o.pass, "pass", "", "how the program gets parameters: flags (--lr=0.1), assignments (lr=0.1), env (VERNIER_PARAM_LR) or file (JSON, named by VERNIER_PARAMS_FILE); {lr} in its arguments is replaced in any case", "auto", "flags", "assignments", "env", "file")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the trials, as NAME=VALUE, or NAME to pass on the one of this shell; may be repeated. Values are kept in the Experiment, for everyone who may read it: no secrets")
@@ -105,7 +106,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 func (o *scriptOptions) onlyForPrograms() error {
 	var wrong error
 	o.flags.Visit(func(f *pflag.Flag) {
-		if slices.Contains([]string{"param", "minimize", "maximize", "metric", "constraint", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "stopping-setting", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
+		if slices.Contains([]string{"param", "minimize", "maximize", "metric", "constraint", "goal", "max-trials", "parallel", "name", "algorithm", "setting", "stopping", "stopping-setting", "warm-start", "seed", "pass", "env", "metrics", "filter", "gpus", "retry", "max-duration", "max-trial-duration", "max-gpu-hours", "probe", "dry-run"}, f.Name) {
 			wrong = usageErrorf("--%s is for vernier run PROGRAM: with -f, the file says it (the namespace is --namespace, without a short form)", f.Name)
 		}
 	})

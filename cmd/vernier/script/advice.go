@@ -22,7 +22,7 @@ var fieldFlags = []struct{ field, flag string }{
 	{"spec.algorithm.algorithmSettings", "--setting"}, {"spec.algorithm", "--algorithm"}, {"spec.earlyStopping.algorithmSettings", "--stopping-setting"}, {"spec.earlyStopping", "--stopping"}, {"spec.seed", "--seed"},
 	{"spec.maxTrialCount", "--max-trials"}, {"spec.parallelTrialCount", "--parallel"}, {"spec.maxFailedTrialCount", "--max-failed of vernier edit"},
 	{"spec.maxDuration", "--max-duration"}, {"spec.maxTrialDuration", "--max-trial-duration"}, {"spec.maxGPUHours", "--max-gpu-hours"},
-	{"spec.constraints", "--constraint"}, {"spec.parameterConstraints", "--constraint"}, {"spec.trialTemplate.retry", "--retry"}, {"metadata.name", "--name"},
+	{"spec.constraints", "--constraint"}, {"spec.parameterConstraints", "--constraint"}, {"spec.trialTemplate.retry", "--retry"}, {"spec.warmStartFrom", "--warm-start"}, {"metadata.name", "--name"},
 }
 
 // Sentences is what is said of a trial in these words. It leaves alone what the trial's

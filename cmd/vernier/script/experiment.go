@@ -76,6 +76,7 @@ type Spec struct {
 	Duration  *metav1.Duration
 	PerTrial  *metav1.Duration
 	GPUHours  *float64
+	WarmStart []string // experiments
 }
 
 // Experiment is the object that runs the program. Its error says what is wrong with
@@ -99,6 +100,9 @@ func (s Spec) Experiment() (*v1beta1.Experiment, error) {
 	if len(s.Additional) > 0 {
 		e.Spec.Objective = cmp.Or(e.Spec.Objective, &v1beta1.ObjectiveSpec{}) // of several, the first stands there
 		e.Spec.Objective.AdditionalMetricNames = s.Additional
+	}
+	for _, name := range s.WarmStart {
+		e.Spec.WarmStartFrom = append(e.Spec.WarmStartFrom, v1beta1.WarmStart{Experiment: name})
 	}
 	if s.Stopping.AlgorithmName != "" {
 		e.Spec.EarlyStopping = &s.Stopping

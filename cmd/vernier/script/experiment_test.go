@@ -159,6 +159,15 @@ func TestDifferencesOfSearches(t *testing.T) {
 	if diff := cmp.Diff([]string{`stopping: "" there, "asha r_max=27" here`}, differ); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	warm := before
+	warm.WarmStart = []string{"earlier"}
+	if diff := cmp.Diff([]v1beta1.WarmStart{{Experiment: "earlier"}}, of(warm).Spec.WarmStartFrom); diff != "" {
+		t.Errorf("what the experiment begins with (-want +got):\n%s", diff)
+	}
+	differ, err = Differences(of(before), of(warm))
+	if diff := cmp.Diff([]string{`warm start: "" there, "earlier" here`}, differ); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
 	if differ, err := Differences(&v1beta1.Experiment{}, of(before)); err != nil || len(differ) != 1 {
 		t.Errorf("an experiment of a file: %v, %v", differ, err)
 	}

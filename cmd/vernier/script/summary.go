@@ -43,6 +43,9 @@ func (s Spec) summary() map[string]string {
 	if len(s.Additional) > 0 {
 		out["other metrics"] = strings.Join(s.Additional, ", ")
 	}
+	if len(s.WarmStart) > 0 {
+		out["warm start"] = strings.Join(s.WarmStart, ", ")
+	}
 	if s.Seed != nil {
 		out["seed"] = fmt.Sprint(*s.Seed)
 	}
@@ -76,7 +79,7 @@ func Differences(there, here *v1beta1.Experiment) ([]string, error) {
 		return nil, fmt.Errorf("read the annotation %s: %w", Annotation, err)
 	}
 	var out []string
-	for _, part := range []string{"program", "directory", "parameters", "objective", "other metrics", "constraints", "algorithm", "settings", "pass", "metrics", "stopping", "gpus", "retry", "seed"} {
+	for _, part := range []string{"program", "directory", "parameters", "objective", "other metrics", "constraints", "algorithm", "settings", "pass", "metrics", "stopping", "gpus", "retry", "seed", "warm start"} {
 		if before[part] != now[part] {
 			out = append(out, fmt.Sprintf("%s: %q there, %q here", part, before[part], now[part]))
 		}
