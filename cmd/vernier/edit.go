@@ -85,6 +85,9 @@ func edit(ctx context.Context, name string, spec map[string]any, s streams, open
 	if err != nil {
 		return err
 	}
+	if _, err := loadExperiment(ctx, session.client, session.key(name)); err != nil {
+		return err
+	}
 	patch, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
 		return err
@@ -175,12 +178,8 @@ func newDeleteCommand(open opener) *cobra.Command {
 				return err
 			}
 			for _, name := range args {
-				there, err := existing(cmd.Context(), session.client, session.key(name))
-				if err != nil {
+				if _, err := loadExperiment(cmd.Context(), session.client, session.key(name)); err != nil {
 					return err
-				}
-				if there == nil {
-					return notFoundErrorf("no experiment %q: vernier get experiments lists what exists", name)
 				}
 				if err := deleteAndWait(cmd.Context(), session.client, session.key(name)); err != nil {
 					return err

@@ -64,11 +64,16 @@ func nearestExperiment(ctx context.Context, c client.Reader, key types.Namespace
 	if err := c.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
 		return ""
 	}
+	return nearestOf(list.Items, key.Name)
+}
+
+// nearestOf is the name of an experiment that is most like a name, or "".
+func nearestOf(items []v1beta1.Experiment, name string) string {
 	var names []string
-	for _, e := range list.Items {
+	for _, e := range items {
 		names = append(names, e.Name)
 	}
-	return strings.Join(parse.Nearest(key.Name, names, 1), "")
+	return strings.Join(parse.Nearest(name, names, 1), "")
 }
 
 // trialNamed is the trial of that name as EXPERIMENT/12, or "" where there is none.

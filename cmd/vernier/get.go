@@ -83,7 +83,11 @@ func named(items []v1beta1.Experiment, names []string) ([]v1beta1.Experiment, er
 	for _, name := range names {
 		i := slices.IndexFunc(items, func(e v1beta1.Experiment) bool { return e.Name == name })
 		if i < 0 {
-			return nil, notFoundErrorf("no experiment %q: leave the name out to see what there is", name)
+			hint := ""
+			if near := nearestOf(items, name); near != "" {
+				hint = "did you mean " + near + "? "
+			}
+			return nil, notFoundErrorf("no experiment %q: %sleave the name out to see what there is", name, hint)
 		}
 		found = append(found, items[i])
 	}

@@ -82,6 +82,7 @@ func TestJSONStepAndTime(t *testing.T) {
 		"a step in a string":             {`{"step": "3", "loss": 1}`, 3, time.Time{}},
 		"a step below the top":           {`{"x": {"step": 3}, "loss": 1}`, collector.NoStep, time.Time{}},
 		"the steps of LLaMA-Factory":     {`{"current_steps": 5, "total_steps": 30, "loss": 1, "epoch": 0.16, "percentage": 16.67}`, 5, time.Time{}},
+		"a result of Ray Tune":           {`{"loss": 1, "training_iteration": 7, "timesteps_total": null, "timestamp": 1638422847}`, 7, time.Unix(1638422847, 0)},
 		"its last step":                  {`{"current_steps": 30, "total_steps": 30, "loss": 1, "epoch": 1.0}`, 30, time.Time{}},
 		"a fraction is no step":          {`{"epoch": 0.5, "loss": 1}`, collector.NoStep, time.Time{}},
 		"a time in words":                {`{"timestamp": "2021-12-02T05:47:27.5Z", "loss": 1}`, collector.NoStep, time.Unix(1638424047, 5e8)},

@@ -15,7 +15,7 @@ import (
 var stepNames = []struct {
 	name string
 	rank int
-}{{"global_step", globalStepRank}, {"step", stepRank}, {"current_steps", stepRank}, {"iteration", iterationRank}, {"iter", iterationRank}, {"epoch", epochRank}}
+}{{"global_step", globalStepRank}, {"step", stepRank}, {"current_steps", stepRank}, {"iteration", iterationRank}, {"iter", iterationRank}, {"training_iteration", iterationRank}, {"epoch", epochRank}}
 
 const (
 	globalStepRank = iota
@@ -29,7 +29,7 @@ const (
 	// maxStepGap bounds what may stand between a step's name and its number, and
 	// maxStepName the name, in bytes.
 	maxStepGap  = 8
-	maxStepName = len("current_steps")
+	maxStepName = len("training_iteration")
 )
 
 // StepNames are the names of a step, the best first.

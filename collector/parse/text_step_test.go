@@ -28,6 +28,7 @@ func TestTextStepAndTime(t *testing.T) {
 		"a whole number with a point":      {"epoch=2.0 loss=1", 2, time.Time{}},
 		"a fraction is no step":            {"epoch=2.5 loss=1", collector.NoStep, time.Time{}},
 		"a negative number is no step":     {"step=-1 loss=1", collector.NoStep, time.Time{}},
+		"an iteration of Ray Tune":         {"training_iteration: 3 loss=1", 3, time.Time{}},
 		"a name that ends alike":           {"last_step=3 loss=1", collector.NoStep, time.Time{}},
 		"a time":                           {"2026-03-04T05:06:07.123456789Z loss=1", collector.NoStep, at},
 		"a time with a zone":               {"2026-03-04T06:06:07.123456789+01:00 loss=1", collector.NoStep, at},
