@@ -372,6 +372,19 @@ def test_a_function_that_always_fails_is_not_called_for_ever():
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize("given, error, message", [
+    ({"algorithm": "random"}, TypeError, "algorithm would change nothing"),
+    ({"name": "other"}, TypeError, "name would change nothing"),
+    ({"maximize": "x"}, ValueError, "leave minimize and maximize out"),
+])
+def test_what_a_study_has_of_its_own_is_not_given_beside_it(given, error, message):
+    with Study(SPACE, minimize="x", trials=2) as study:
+        with pytest.raises(error, match=message):
+            tune(loss, SPACE, study=study, **given)
+        assert study.trials == []
+        assert len(tune(loss, SPACE, study=study, minimize="x").trials) == 2
+
+
 @pytest.mark.parametrize("name, message", [
     ("minimise", "tune has no argument minimise: did you mean minimize?"),
     ("worker", "tune has no argument worker: did you mean workers?"),

@@ -17,7 +17,7 @@ from . import pods
 from .local import Study
 from .remote import Client
 from .space import Parameter
-from .study import Names, Searching
+from .study import Names, Searching, directions
 from .trial import Result, Trial, TrialStopped, whole
 
 
@@ -51,12 +51,15 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     mode: "threads" (with one worker, the caller's own), "processes" (a new process for each
     trial, which frees its memory and may crash), or "pods" (an Experiment whose trials run the
     source of the function in an image; needs name and image).
-    study: one to go on with. client: search at the service, in an experiment called name.
+    study: one to go on with, as it was made: its space, objectives, number of trials and
+    settings hold. client: search at the service, in an experiment called name.
     options: those of Study, or of Client.study.
 
     An exception of the function fails its trial only; tune raises it when each of the first
     three trials fails. Ctrl-C hands running trials back.
     """
+    if study is not None:
+        _check_given(study, minimize, maximize, {**options, **({"client": client} if client else {}), **({"name": name} if name else {})})
     if not minimize and not maximize:
         minimize = "value"
     if mode == "pods":
@@ -80,6 +83,14 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     finally:
         if own and isinstance(study, Study):
             study.close()
+
+
+def _check_given(study: Searching, minimize: Names, maximize: Names, others: Mapping[str, Any]) -> None:
+    if others:
+        raise TypeError(f"study= goes on with a study as it was made, where {', '.join(sorted(others))} would change nothing: "
+                        "give it to Study, or leave study= out")
+    if (minimize or maximize) and directions(minimize, maximize) != study.directions:
+        raise ValueError(f"the study tunes {study.directions}, not {directions(minimize, maximize)}: leave minimize and maximize out")
 
 
 def _check_names(options: Mapping[str, Any]) -> None:
