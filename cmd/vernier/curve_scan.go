@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
@@ -41,6 +42,23 @@ func (s *session) bestStep(ctx context.Context, v experimentView) (step *int64) 
 		return nil
 	})
 	return step
+}
+
+// lastValue is when the newest value of a trial's objective came; zero where that is not
+// known, as elsewhere than on the embedded instance.
+func (s *session) lastValue(ctx context.Context, v experimentView, t trialView) (at time.Time) {
+	if t.Object == nil || s.home == "" {
+		return at
+	}
+	_ = withStore(ctx, "sqlite:"+local.Home(s.home).StorePath(), func(points collector.Store) error {
+		return points.Scan(ctx, string(t.Object.UID), []string{v.metricName()}, func(_ collector.Attempt, p collector.Point) error {
+			if p.Time.After(at) {
+				at = p.Time
+			}
+			return nil
+		})
+	})
+	return at
 }
 
 var curveColumns = []string{"metric", "attempt", "step", "time", "value", "min", "max", "points"}

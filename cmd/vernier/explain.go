@@ -27,6 +27,10 @@ type explanation struct {
 	Next string `json:"next,omitempty"`
 }
 
+// quiet is how long ago the last value of a running trial came before that is told: a
+// program may hang.
+const quiet = time.Minute
+
 func newExplainCommand(open opener) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
@@ -77,7 +81,13 @@ func explain(ctx context.Context, text string, open opener) (explanation, error)
 	if err != nil {
 		return explanation{}, err
 	}
-	found := explainTrial(view, trial, time.Now())
+	now := time.Now()
+	found := explainTrial(view, trial, now)
+	if found.State == string(v1beta1.TrialRunning) {
+		if at := session.lastValue(ctx, view, trial); !at.IsZero() && now.Sub(at) >= quiet {
+			found.Why += "; its last value came " + age(now.Sub(at)) + " ago"
+		}
+	}
 	if !trial.finished() {
 		if warning, err := lastWarning(ctx, session, trial.Name); err == nil && warning != "" && !strings.Contains(found.Why, warning) {
 			found.Why += "; the last warning was: " + warning

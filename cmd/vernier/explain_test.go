@@ -2,14 +2,22 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/local"
 )
 
 func TestExplainATrial(t *testing.T) {
@@ -174,5 +182,46 @@ func TestExportHasCategoriesAsTextsAndNoValueAsNone(t *testing.T) {
 	types, rows := readParquet(t, columns.Bytes())
 	if diff := cmp.Diff([]any{"DOUBLE", "STRING", "016", nil, "1.10"}, []any{types["loss"], types["mask"], rows[0]["mask"], rows[1]["loss"], rows[1]["mask"]}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestARunningTrialThatIsQuietIsExplained(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		ago  time.Duration
+		want bool
+	}{"an hour": {time.Hour, true}, "a moment": {time.Second, false}}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, trial := anExperiment(), aTrial(1, v1beta1.TrialRunning, "0.5")
+			e.UID, trial.UID = "e", "t"
+			trial.Labels = map[string]string{v1beta1.LabelExperiment: e.Name}
+			trial.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))}
+			s := &session{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, &trial).Build(), namespace: e.Namespace, home: t.TempDir()}
+			path := local.Home(s.home).StorePath()
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			points, err := store.Open(t.Context(), "sqlite:"+path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := time.Now().Add(-tc.ago)
+			err = points.Append(t.Context(), collector.TrialID{UID: "t"}, collector.Attempt{ID: "pod/0"}, []collector.Point{
+				{Metric: "loss", Value: 1, Seq: 0, Source: "stdout", Time: at.Add(-time.Hour)}, {Metric: "loss", Value: 0.5, Seq: 1, Source: "stdout", Time: at}})
+			if err := errors.Join(err, points.Close()); err != nil {
+				t.Fatal(err)
+			}
+			got, err := explain(t.Context(), "charlm/charlm-0001", func(context.Context, bool) (*session, error) { return s, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Contains(got.Why, "its last value came 1h"); said != tc.want || !strings.Contains(got.Why, "0.5") {
+				t.Errorf("%q, want the time of the last value: %v", got.Why, tc.want)
+			}
+		})
 	}
 }
