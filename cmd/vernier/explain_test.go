@@ -219,7 +219,7 @@ func TestARunningTrialThatIsQuietIsExplained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said := strings.Contains(got.Why, "its last value came 1h"); said != tc.want || !strings.Contains(got.Why, "0.5") {
+			if said := strings.Contains(got.Why, "its last value came 60m ago"); said != tc.want || !strings.Contains(got.Why, "0.5") {
 				t.Errorf("%q, want the time of the last value: %v", got.Why, tc.want)
 			}
 		})
