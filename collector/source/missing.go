@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -10,6 +11,10 @@ import (
 // MaxNames bounds the names that a source remembers, for what to offer in place of
 // one that was not found.
 const MaxNames = 500
+
+// MissingAfter is how long a program has written before it is said that a metric was not
+// found yet.
+const MissingAfter = 2 * time.Minute
 
 // MissingError says which metrics were asked for and never found, and what there
 // is instead. A source yields one at its end at most, and before that others, each in

@@ -153,6 +153,10 @@ type dirRun struct {
 	ids   map[source.FileID]*eventFile
 	due   time.Time  // of the next look at the files
 	now   *eventFile // that is being read; nil while others are looked into
+
+	began time.Time // when something was read first
+	told  int       // how many metrics were missing when that was said last
+	tags  []place   // that there were then; nil: nothing was said yet
 }
 
 // Poll implements source.Poller.
@@ -178,7 +182,10 @@ func (r *dirRun) Poll(ctx context.Context) (sawData, ok bool) {
 			sawData = sawData || f.off > before
 		}
 	}
-	return sawData, ok
+	if sawData && r.began.IsZero() {
+		r.began = now
+	}
+	return sawData, ok && r.notYet(ctx, now)
 }
 
 // found is told of new files.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
@@ -22,9 +23,9 @@ const (
 	maxTagName = 200
 )
 
-// tags returns the places of the scalars that were read past: those that may be one
+// scalars returns the places of the scalars that were read past: those that may be one
 // of the metrics, and others.
-func (r *dirRun) tags(ctx context.Context, metrics []string) []place {
+func (r *dirRun) scalars(ctx context.Context, metrics []string) []place {
 	found, others := map[place]bool{}, map[place]bool{}
 	for _, f := range r.files {
 		dir := r.places.dir(f.run.name)
@@ -84,11 +85,11 @@ func katibMatches(metric, dir, tag string) bool {
 // from the name by a number, as TensorFlow 1 makes names unique, else the
 // shortest, in the run that began first. The others are named in a warning.
 func (r *dirRun) prefix(ctx context.Context) bool {
-	lost := slices.DeleteFunc(slices.Clone(r.cfg.Metrics), func(m string) bool { return len(r.places.Places[m]) > 0 })
+	lost := r.lost()
 	if len(lost) == 0 {
 		return true
 	}
-	tags := r.tags(ctx, lost)
+	tags := r.scalars(ctx, lost)
 	var missing []string
 	for i, metric := range r.cfg.Metrics {
 		if ctx.Err() != nil {
@@ -114,16 +115,46 @@ func (r *dirRun) prefix(ctx context.Context) bool {
 	if len(missing) == 0 {
 		return true
 	}
+	text := notFound(missing, tags)
+	if len(tags) == 0 {
+		text += ", nor any other scalar"
+	}
+	return r.said.Tell(&source.MissingError{Metrics: missing, Text: text})
+}
+
+// lost are the metrics that no tag is named.
+func (r *dirRun) lost() []string {
+	return slices.DeleteFunc(slices.Clone(r.cfg.Metrics), func(m string) bool { return len(r.places.Places[m]) > 0 })
+}
+
+func notFound(missing []string, tags []place) string {
 	names := map[string]bool{}
 	for _, p := range tags {
 		names[p.Tag] = true
 	}
 	there := slices.Sorted(maps.Keys(names))
-	text := parse.NotFound(missing, there[:min(len(there), maxTags)])
-	if len(there) == 0 {
-		text += ", nor any other scalar"
+	return parse.NotFound(missing, there[:min(len(there), maxTags)])
+}
+
+// notYet reports the metrics that were not found so far, when the program has written for a
+// while, and again when less is missing. The files are read again for it once.
+func (r *dirRun) notYet(ctx context.Context, now time.Time) bool {
+	if r.began.IsZero() || now.Sub(r.began) < source.MissingAfter {
+		return true
 	}
-	return r.said.Tell(&source.MissingError{Metrics: missing, Text: text})
+	lost := r.lost()
+	if len(lost) == r.told {
+		return true
+	}
+	r.told = len(lost)
+	if r.tags == nil {
+		r.tags = append([]place{}, r.scalars(ctx, lost)...)
+	}
+	missing := slices.DeleteFunc(lost, func(m string) bool { return len(r.katibPlaces(m, r.tags)) > 0 })
+	if len(missing) == 0 || len(r.tags) == 0 {
+		return true
+	}
+	return r.said.Tell(&source.MissingError{Yet: true, Metrics: missing, Text: "so far " + notFound(missing, r.tags)})
 }
 
 // katibPlaces returns the places that Katib would read for a metric, the best

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector/source"
 	"github.com/vernier-ml/vernier/collector/source/sourcetest"
 )
 
@@ -43,5 +48,55 @@ func TestTheLookForAMissingMetricEndsWithTheReading(t *testing.T) {
 	}
 	if read != 1 || !errors.Is(last, context.Canceled) {
 		t.Errorf("%d points were read, the last error is %v", read, last)
+	}
+}
+
+// A program that goes on for hours is not waited for to say that a name is wrong.
+func TestWhatIsNotFoundIsSaidWhileTheProgramRuns(t *testing.T) {
+	tests := map[string]struct {
+		metrics []string
+		// every minute the program writes one of these.
+		tags []string
+		want []string
+	}{
+		"after two minutes, once":         {[]string{"acc"}, []string{"lr", "lr", "lr", "lr", "loss"}, []string{"so far acc was not found; there is lr"}},
+		"again when less is missing":      {[]string{"acc", "f1"}, []string{"lr", "lr", "lr", "f1"}, []string{"so far acc was not found; f1 was not found; there is lr", "so far acc was not found; there is lr"}},
+		"what has come is not said":       {[]string{"acc"}, []string{"lr", "acc", "lr", "lr"}, nil},
+		"what Katib would take":           {[]string{"acc"}, []string{"lr", "acc_1", "lr", "lr"}, nil},
+		"nothing while there is no value": {[]string{"acc"}, []string{"", "", "", "", ""}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir, drain, now := t.TempDir(), make(chan struct{}), time.Unix(1_700_000_000, 0)
+			path := filepath.Join(dir, "events.out.tfevents.1700000000.host")
+			sourcetest.Append(t, path, sourcetest.EventFile(1.7e9))
+			minute := 0
+			clock := source.Clock{Now: func() time.Time { return now }, After: func(time.Duration) <-chan time.Time {
+				if minute < len(tc.tags) && tc.tags[minute] != "" {
+					sourcetest.Append(t, path, sourcetest.Event(1.7e9, int64(minute), tc.tags[minute], 1))
+				}
+				if minute++; minute == len(tc.tags)+1 {
+					close(drain)
+				}
+				now = now.Add(time.Minute)
+				passed := make(chan time.Time, 1)
+				passed <- now
+				return passed
+			}}
+			src, err := New(Config{Dir: dir, Metrics: tc.metrics, Drain: drain, Clock: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			for _, err := range src.Points(t.Context()) {
+				var missing *source.MissingError
+				if errors.As(err, &missing) && missing.Yet {
+					said = append(said, missing.Error())
+				}
+			}
+			if d := cmp.Diff(tc.want, said); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
 	}
 }

@@ -58,9 +58,6 @@ const (
 	maxNames         = 100
 )
 
-// missingAfter is how long there is output before it is said that a metric is missing.
-const missingAfter = 2 * time.Minute
-
 // explain makes end say what was not found of what is configured.
 func (l *lines) explain(cfg Config) (err error) {
 	l.names, err = parse.NewNames(parse.NamesConfig{Format: cfg.Format, Filters: cfg.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
@@ -274,7 +271,7 @@ func (l *lines) notYet() bool {
 	if l.began.IsZero() {
 		l.began = l.at
 	}
-	if len(l.missing) == l.told || l.at.Sub(l.began) < missingAfter || len(l.names.Names())+len(l.names.Hints()) == 0 {
+	if len(l.missing) == l.told || l.at.Sub(l.began) < source.MissingAfter || len(l.names.Names())+len(l.names.Hints()) == 0 {
 		return true
 	}
 	l.told = len(l.missing)
