@@ -12,10 +12,6 @@ import (
 // one that was not found.
 const MaxNames = 500
 
-// MissingAfter is how long a program has written before it is said that a metric was not
-// found yet.
-const MissingAfter = 2 * time.Minute
-
 // MissingError says which metrics were asked for and never found, and what there
 // is instead. A source yields one at its end at most, and before that others, each in
 // place of the one before, with Yet.
@@ -36,6 +32,29 @@ func (e *MissingError) Missing() []string { return e.Metrics }
 
 // NotYet says whether the metrics may still come.
 func (e *MissingError) NotYet() bool { return e.Yet }
+
+// missingAfter is how long there were values before it is said that a metric was not found
+// yet.
+const missingAfter = 2 * time.Minute
+
+// Wait says when metrics that were not found yet are told.
+type Wait struct {
+	began time.Time
+	told  int
+}
+
+// Due is told how many metrics are missing while there are values. It says whether to tell
+// them now: after a while, and again when fewer are missing.
+func (w *Wait) Due(now time.Time, missing int) bool {
+	if w.began.IsZero() {
+		w.began = now
+	}
+	if missing == w.told || now.Sub(w.began) < missingAfter {
+		return false
+	}
+	w.told = missing
+	return missing > 0
+}
 
 // NotFound returns the metrics that were asked for and not found, each once.
 func NotFound(asked []string, found func(metric string) bool) (missing []string) {

@@ -154,9 +154,9 @@ type dirRun struct {
 	due   time.Time  // of the next look at the files
 	now   *eventFile // that is being read; nil while others are looked into
 
-	began time.Time // when something was read first
-	told  int       // how many metrics were missing when that was said last
-	tags  []place   // that there were then; nil: nothing was said yet
+	wait source.Wait
+	any  bool    // something was read
+	tags []place // that there were when a missing metric was told first; nil: none was
 }
 
 // Poll implements source.Poller.
@@ -182,9 +182,7 @@ func (r *dirRun) Poll(ctx context.Context) (sawData, ok bool) {
 			sawData = sawData || f.off > before
 		}
 	}
-	if sawData && r.began.IsZero() {
-		r.began = now
-	}
+	r.any = r.any || sawData
 	return sawData, ok && r.notYet(ctx, now)
 }
 

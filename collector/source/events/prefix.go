@@ -139,14 +139,10 @@ func notFound(missing []string, tags []place) string {
 // notYet reports the metrics that were not found so far, when the program has written for a
 // while, and again when less is missing. The files are read again for it once.
 func (r *dirRun) notYet(ctx context.Context, now time.Time) bool {
-	if r.began.IsZero() || now.Sub(r.began) < source.MissingAfter {
-		return true
-	}
 	lost := r.lost()
-	if len(lost) == r.told {
+	if !r.any || !r.wait.Due(now, len(lost)) {
 		return true
 	}
-	r.told = len(lost)
 	if r.tags == nil {
 		r.tags = append([]place{}, r.scalars(ctx, lost)...)
 	}

@@ -41,8 +41,7 @@ type lines struct {
 	missing []string     // of them
 	any     bool         // something was fed
 	kept    bool         // by a StreamWriter, which writes noEnd
-	began   time.Time    // when something was fed first
-	told    int          // how many were missing when that was said last
+	wait    source.Wait
 
 	echo io.Writer // gets what is fed; nil: nothing does
 
@@ -265,16 +264,11 @@ func (l *lines) reset() {
 	}
 }
 
-// notYet yields what was not found so far, when there has been output for a while, and
-// again when less is missing. Where no other name was seen there is nothing to say.
+// notYet yields what was not found so far, when other names have been there for a while.
 func (l *lines) notYet() bool {
-	if l.began.IsZero() {
-		l.began = l.at
-	}
-	if len(l.missing) == l.told || l.at.Sub(l.began) < source.MissingAfter || len(l.names.Names())+len(l.names.Hints()) == 0 {
+	if len(l.names.Names())+len(l.names.Hints()) == 0 || !l.wait.Due(l.at, len(l.missing)) {
 		return true
 	}
-	l.told = len(l.missing)
 	return l.yield(collector.Point{}, &source.MissingError{Yet: true, Metrics: slices.Clone(l.missing), Text: "so far " + l.names.Missing(l.asked, l.missing)})
 }
 

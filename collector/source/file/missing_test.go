@@ -113,7 +113,7 @@ func TestWhatIsNotFoundIsSaidWhileTheProgramRuns(t *testing.T) {
 			[]string{"so far loss was not found; acc was not found; there is lr", "so far loss was not found; there is lr, acc"}},
 		"what has come is not said":          {[]string{"loss=1\n", "acc=2\n", "lr=1\n", "lr=1\n"}, nil},
 		"nothing while there is no number":   {[]string{"begin\n", "load\n", "load\n", "load\n"}, nil},
-		"the first number may come later on": {[]string{"begin\n", "load\n", "load\n", "lr=3\n"}, []string{"so far loss was not found; acc was not found; there is lr"}},
+		"the first number may come later on": {[]string{"begin\n", "load\n", "load\n", "lr=3\n", "load\n", "load\n"}, []string{"so far loss was not found; acc was not found; there is lr"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -139,6 +139,7 @@ type run struct {
 	zeros  map[string]zero            // held back, by metric
 	found  map[string]bool            // metrics that were seen
 	said   source.Troubles
+	wait   source.Wait
 
 	took     time.Duration // that the endpoint needed for its last answer
 	answered bool
@@ -202,7 +203,7 @@ func (r *run) scrape(ctx context.Context, last bool) bool {
 			return false
 		}
 	}
-	return r.record(last)
+	return r.record(last) && r.notYet()
 }
 
 // record yields what has changed.
@@ -295,10 +296,23 @@ func (r *run) finish() {
 		r.said.Tell(fmt.Errorf("%s never answered: %w", r.cfg.URL, r.refusal))
 		return
 	}
-	missing := source.NotFound(r.cfg.Metrics, func(m string) bool { return r.found[m] || r.cfg.Last[m].Metric != "" })
-	if len(missing) > 0 {
+	if missing := r.missing(); len(missing) > 0 {
 		r.said.Tell(&source.MissingError{Metrics: missing, Text: r.cfg.URL + ": " + r.page.notFound(missing)})
 	}
+}
+
+// missing are the metrics that the endpoint did not show.
+func (r *run) missing() []string {
+	return source.NotFound(r.cfg.Metrics, func(m string) bool { return r.found[m] || r.cfg.Last[m].Metric != "" })
+}
+
+// notYet says what was not found so far, when there have been other metrics for a while.
+func (r *run) notYet() bool {
+	missing := r.missing()
+	if len(r.page.hints) == 0 || !r.wait.Due(r.cfg.Clock.Now(), len(missing)) {
+		return true
+	}
+	return r.said.Tell(&source.MissingError{Yet: true, Metrics: missing, Text: r.cfg.URL + ": so far " + r.page.notFound(missing)})
 }
 
 // load reads which series were chosen before.

@@ -132,3 +132,20 @@ func TestScrapeEndsWithItsContext(t *testing.T) {
 		t.Errorf("ended with %v, want the context's error", last)
 	}
 }
+
+func TestScrapeSaysWhatItDoesNotFindWhileTheProgramRuns(t *testing.T) {
+	page := func(names string) scrapeAnswer {
+		return text(strings.ReplaceAll(names, " ", " 1\n") + " 1\n")
+	}
+	e := serve(t, httptest.NewServer, page("accuracy"), page("accuracy"), page("accuracy"), page("accuracy"), page("accuracy acc"))
+	now := time.Unix(1_700_000_000, 0)
+	clock := source.Clock{Now: func() time.Time { return now }, After: func(time.Duration) <-chan time.Time {
+		now = now.Add(time.Minute)
+		return sourcetest.Quick().After(0)
+	}}
+	points, errs := scraped(t, Config{URL: e.URL, Metrics: []string{"acc"}, Drain: e.drain, Clock: clock})
+	want := []string{"prometheus: " + e.URL + ": so far acc was not found: did you mean accuracy?; there is accuracy"}
+	if diff := cmp.Diff(want, errs); diff != "" || len(points) != 1 {
+		t.Errorf("points %v, errors (-want +got):\n%s", points, diff)
+	}
+}

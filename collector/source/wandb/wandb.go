@@ -84,6 +84,8 @@ type dirRun struct {
 	files  source.Tree
 	order  []*runFile        // by path below the directory
 	runs   map[string]string // metric -> the run that has it
+	any    bool              // something was read
+	wait   source.Wait
 }
 
 // Close implements source.Poller: files are open only while they are read.
@@ -105,7 +107,8 @@ func (r *dirRun) Poll(ctx context.Context) (sawData, ok bool) {
 		}
 		sawData = sawData || data
 	}
-	return sawData, true
+	r.any = r.any || sawData
+	return sawData, r.notYet(now)
 }
 
 // walk finds new files.
@@ -186,11 +189,26 @@ func (r *dirRun) Finish(context.Context) bool {
 	if len(r.order) == 0 {
 		return r.said.Tell(fmt.Errorf("no file *.wandb was written below %s; set WANDB_MODE=offline and WANDB_DIR to that directory", r.cfg.Dir))
 	}
-	missing := source.NotFound(r.cfg.Metrics, func(m string) bool { return r.runs[m] != "" })
+	missing := r.missing()
 	if len(missing) == 0 {
 		return true
 	}
 	return r.said.Tell(&source.MissingError{Metrics: missing, Text: parse.NotFound(missing, r.seen())})
+}
+
+// missing are the metrics that no run has.
+func (r *dirRun) missing() []string {
+	return source.NotFound(r.cfg.Metrics, func(m string) bool { return r.runs[m] != "" })
+}
+
+// notYet says what was not found so far, when a run has had others for a while.
+func (r *dirRun) notYet(now time.Time) bool {
+	missing := r.missing()
+	if !r.any || !r.wait.Due(now, len(missing)) {
+		return true
+	}
+	there := r.seen()
+	return len(there) == 0 || r.said.Tell(&source.MissingError{Yet: true, Metrics: missing, Text: "so far " + parse.NotFound(missing, there)})
 }
 
 // seen returns names that the newest run has; never nil.

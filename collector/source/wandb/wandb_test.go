@@ -154,3 +154,19 @@ func TestWandbDirEndsWithItsContext(t *testing.T) {
 		t.Errorf("ended with %v", last)
 	}
 }
+
+func TestWandbDirSaysWhatItDoesNotFindWhileTheProgramRuns(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "wandb/offline-run-1-a/run-a.wandb")
+	steps := []func(){func() {
+		sourcetest.Append(t, file, append([]byte(sourcetest.WandbHeader), sourcetest.WandbLog(1, "val_loss", 2)...))
+	}}
+	for range 200 { // a second each
+		steps = append(steps, func() {})
+	}
+	steps = append(steps, func() { sourcetest.Append(t, file, sourcetest.WandbLog(2, "loss", 1)) })
+	points, errs := wandbAll(t, filepath.Join(dir, "wandb"), []string{"loss"}, steps...)
+	if len(points) != 1 || len(errs) != 1 || !strings.Contains(errs[0], "so far loss was not found: did you mean val_loss?") {
+		t.Errorf("points %v, errors %q; want one that says what is not found so far", points, errs)
+	}
+}
