@@ -54,7 +54,7 @@ const (
 )
 
 // CollectorSays precedes the notes of a trial's collector in the message of the
-// trial's final condition.
+// trial's final condition, and in that of a running trial what was not found so far.
 const CollectorSays = "The collector says: "
 
 // MessageHeldUp begins the message of an experiment that starts no trials because

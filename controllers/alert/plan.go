@@ -166,7 +166,8 @@ func idleSince(exp *v1beta1.Experiment, trials []*v1beta1.Trial) time.Time {
 	return since
 }
 
-// whyIdle is what is known of it: why its newest trial waits, or what is in its own way.
+// whyIdle is what is known of it: why its newest trial waits or has no value, or what is
+// in its own way.
 func whyIdle(exp *v1beta1.Experiment, trials []*v1beta1.Trial) string {
 	for _, t := range slices.Backward(trials) {
 		c := ptr.Deref(t.LastCondition(), v1beta1.TrialCondition{})
@@ -174,6 +175,8 @@ func whyIdle(exp *v1beta1.Experiment, trials []*v1beta1.Trial) string {
 		switch {
 		case c.Type == v1beta1.TrialCreated:
 			return fmt.Sprintf(". Trial %s waits: %s", t.Name, cmp.Or(strings.TrimPrefix(c.Message, "Trial waits: "), "its job has not started"))
+		case c.Type == v1beta1.TrialRunning && strings.HasPrefix(why, v1beta1.CollectorSays): // it trains
+			return fmt.Sprintf(". Trial %s: %s", t.Name, why)
 		case c.Type == v1beta1.TrialRunning && waits: // for a node, an image, a queue
 			return fmt.Sprintf(". Trial %s waits: %s", t.Name, why)
 		}

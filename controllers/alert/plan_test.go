@@ -47,6 +47,8 @@ func TestWhatThereIsToTell(t *testing.T) {
 	waits.MarkCreated("Trial waits: there is no kind X", at(1))
 	unschedulable := with(1, 1, "")
 	unschedulable.LastCondition().Message += ". pod p finds no node"
+	nameless := with(1, 1, "")
+	nameless.LastCondition().Message += ". " + v1beta1.CollectorSays + "so far acc was not found"
 	best := func(e *v1beta1.Experiment) {
 		e.Status.CurrentOptimalTrial = v1beta1.OptimalTrial{BestTrialName: "exp-0000", Observation: v1beta1.Observation{Metrics: []v1beta1.Metric{{Name: "loss", Min: "0.1", Max: "1", Latest: "0.2"}}}}
 	}
@@ -68,6 +70,7 @@ func TestWhatThereIsToTell(t *testing.T) {
 		"a setting that is wrong":  {exp: running(stalledIn("soon")), trials: []*v1beta1.Trial{with(0, 1, "")}, now: 61, want: []string{"ExperimentStalled 1893585660  61 "}},
 		"no job can be made":       {exp: running(), trials: []*v1beta1.Trial{waits}, now: 90, want: []string{"ExperimentStalled 1893585660  61 Trial exp-0001 waits: there is no kind X"}},
 		"nothing can be scheduled": {exp: running(), trials: []*v1beta1.Trial{with(0, 1, ""), unschedulable}, now: 90, want: []string{"ExperimentStalled 1893585660  61 Trial exp-0001 waits: pod p finds no node"}},
+		"a metric is not found":    {exp: running(), trials: []*v1beta1.Trial{nameless}, now: 90, want: []string{"ExperimentStalled 1893585660  61 . Trial exp-0001: The collector says: so far acc was not found"}},
 		"no trial yet":             {exp: running(), now: 60, want: []string{"ExperimentStalled 1893585600  60 "}},
 		"a trial reports": {exp: running(), now: 90, trials: []*v1beta1.Trial{func() *v1beta1.Trial {
 			tr := with(0, 1, "0.5")
