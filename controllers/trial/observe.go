@@ -267,11 +267,17 @@ func (d *data) read(attempts []collector.AttemptState, pods []corev1.Pod, over b
 		newest = attempts[n-1]
 	}
 	d.final = newest.Final
-	d.note(newest.Note)
+	var left []contract.Summary
+	if over {
+		left = summaries(pods)
+	}
+	// What was not found so far may have come since, which the summary knows.
+	if newest.Final || !slices.ContainsFunc(left, func(s contract.Summary) bool { return s.Attempt.ID == newest.Attempt.ID }) {
+		d.note(newest.Note)
+	}
 	if !over {
 		return
 	}
-	left := summaries(pods)
 	for _, s := range left {
 		stored := slices.ContainsFunc(attempts, func(a collector.AttemptState) bool { return a.Attempt.ID == s.Attempt.ID })
 		d.final = d.final && (s.Final || stored || s.Attempt.Started.Before(newest.Attempt.Started))

@@ -319,3 +319,28 @@ func TestJobsOfDeletedTrialsAreForgotten(t *testing.T) {
 		t.Errorf("what is remembered: %v", m.trials)
 	}
 }
+
+// What a metric lacked while the program ran is not said of its end.
+func TestASummaryReplacesWhatWasSaidSoFar(t *testing.T) {
+	attempts := []collector.AttemptState{{Attempt: collector.Attempt{ID: "a/0", Started: noon}, Note: "so far loss was not found; there is acc"}}
+	ended, lost := summarized(t, "a/0", false, 1), summarized(t, "b/0", false, 1)
+	tests := map[string]struct {
+		pods []corev1.Pod
+		over bool
+		want []string
+	}{
+		"it runs":                 {nil, false, []string{attempts[0].Note}},
+		"its collector ended":     {[]corev1.Pod{ended}, true, nil},
+		"its collector was lost":  {nil, true, []string{attempts[0].Note}},
+		"that of another attempt": {[]corev1.Pod{lost}, true, []string{attempts[0].Note}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var d data
+			d.read(attempts, tc.pods, tc.over)
+			if diff := cmp.Diff(tc.want, d.notes); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
