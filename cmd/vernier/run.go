@@ -206,7 +206,7 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 // fit says how the instance differs from this shell, or has a program use its GPUs.
 func (o *runOptions) fit(ctx context.Context, s *session, experiment *unstructured.Unstructured, say io.Writer) error {
 	if o.program {
-		if err := o.script.checkWarm(ctx, s); err != nil {
+		if err := o.script.checkWarm(ctx, s, s.keyOf(experiment), o.replace); err != nil {
 			return err
 		}
 		return o.script.takeGPUs(ctx, s, experiment, say)

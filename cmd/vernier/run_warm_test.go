@@ -16,15 +16,19 @@ func TestExperimentsToBeginWithAreLookedFor(t *testing.T) {
 	there := anExperiment()
 	s := &session{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).Build(), namespace: there.Namespace}
 	for _, tc := range []struct {
-		names []string
-		want  string
+		name    string
+		replace bool
+		names   []string
+		want    string
 	}{
-		{nil, ""},
-		{[]string{"charlm"}, ""},
-		{[]string{"charlm", "chralm"}, "did you mean charlm?"},
+		{"new", false, nil, ""},
+		{"new", false, []string{"charlm"}, ""},
+		{"new", false, []string{"charlm", "chralm"}, "did you mean charlm?"},
+		{"charlm", false, []string{"deleted"}, ""}, // it has begun, and goes on
+		{"charlm", true, []string{"deleted"}, "no experiment"},
 	} {
 		o := scriptOptions{spec: script.Spec{WarmStart: tc.names}}
-		err := o.checkWarm(t.Context(), s)
+		err := o.checkWarm(t.Context(), s, s.key(tc.name), tc.replace)
 		if (tc.want == "") != (err == nil) {
 			t.Errorf("%v: %v", tc.names, err)
 		}
