@@ -21,14 +21,22 @@ import (
 // that its results are of (a JSON object, by path).
 const annotationFiles = "vernier.ml/files"
 
-// mostHashed bounds a file that is looked at, in bytes: programs are small.
-const mostHashed = 16 << 20
+// mostHashed bounds what is looked at, in bytes, and mostNoted how many files: programs and
+// their configurations are small, and data may be named by a pattern.
+const (
+	mostHashed = 16 << 20
+	mostNoted  = 100
+)
 
 // filesOf are the digests of the files of a folder that the words of a command line name,
 // such as a program and its configuration.
 func filesOf(dir string, argv []string) map[string]string {
 	digests := map[string]string{}
+	left := int64(mostHashed)
 	for _, word := range argv {
+		if len(digests) == mostNoted {
+			break
+		}
 		if at := strings.LastIndexByte(word, '='); at >= 0 {
 			word = word[at+1:]
 		}
@@ -41,13 +49,14 @@ func filesOf(dir string, argv []string) map[string]string {
 			continue
 		}
 		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > mostHashed {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > left {
 			continue
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			continue
 		}
+		left -= info.Size()
 		sum := sha256.Sum256(text)
 		digests[name] = hex.EncodeToString(sum[:8])
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,5 +52,34 @@ func TestAProgramThatWasEditedIsTold(t *testing.T) {
 				t.Errorf("annotations %v, began with %v", here.GetAnnotations(), first.GetAnnotations())
 			}
 		})
+	}
+}
+
+// A pattern of the shell may name any number of files of data: they are not all read, and
+// the annotation has room for theirs.
+func TestOnlySoMuchIsLookedAt(t *testing.T) {
+	dir, argv := t.TempDir(), []string{"train.py"}
+	for i := range 6000 {
+		argv = append(argv, fmt.Sprintf("shard-%04d.bin", i))
+	}
+	for _, name := range argv {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range argv[1:4] {
+		if err := os.Truncate(filepath.Join(dir, name), mostHashed/2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var here unstructured.Unstructured
+	here.Object = map[string]any{}
+	files := filesOf(dir, argv)
+	noteFiles(nil, &here, files, io.Discard)
+	if size := len(here.GetAnnotations()[annotationFiles]); size > 64<<10 {
+		t.Errorf("an annotation of %d bytes", size)
+	}
+	if files["train.py"] == "" || files[argv[1]] == "" || files[argv[3]] != "" || files[argv[4]] == "" {
+		t.Errorf("of the first files, which are %d bytes together, these were read: %v", 3*mostHashed/2, files)
 	}
 }
