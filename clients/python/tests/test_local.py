@@ -375,6 +375,7 @@ def test_a_function_that_always_fails_is_not_called_for_ever():
 @pytest.mark.parametrize("given, error, message", [
     ({"algorithm": "random"}, TypeError, "algorithm would change nothing"),
     ({"name": "other"}, TypeError, "name would change nothing"),
+    ({"trials": 3}, TypeError, "trials would change nothing"),
     ({"maximize": "x"}, ValueError, "leave minimize and maximize out"),
 ])
 def test_what_a_study_has_of_its_own_is_not_given_beside_it(given, error, message):

@@ -21,6 +21,9 @@ from .study import Names, Searching, directions
 from .trial import Result, Trial, TrialStopped, whole
 
 
+_TRIALS = 50  # unless more or fewer are asked for
+
+
 class Tuned:
     """What tune found. It reads like the study that it was."""
 
@@ -39,7 +42,7 @@ class Tuned:
 
 
 def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space: Mapping[str, Parameter], *,
-         minimize: Names = (), maximize: Names = (), trials: int = 50, workers: int = 1, mode: str = "threads",
+         minimize: Names = (), maximize: Names = (), trials: int = _TRIALS, workers: int = 1, mode: str = "threads",
          study: Optional[Searching] = None, client: Optional[Client] = None, name: Optional[str] = None,
          image: Optional[str] = None, packages: Sequence[str] = (), resources: Optional[Mapping[str, str]] = None,
          **options: Any) -> Tuned:
@@ -59,7 +62,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     three trials fails. Ctrl-C hands running trials back.
     """
     if study is not None:
-        _check_given(study, minimize, maximize, {**options, **({"client": client} if client else {}), **({"name": name} if name else {})})
+        others = {"client": client, "name": name, "trials": None if trials in (_TRIALS, getattr(study, "limit", None)) else trials}
+        _check_given(study, minimize, maximize, {**options, **{k: v for k, v in others.items() if v}})
     if not minimize and not maximize:
         minimize = "value"
     if mode == "pods":
