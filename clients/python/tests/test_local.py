@@ -382,8 +382,10 @@ def test_what_a_study_has_of_its_own_is_not_given_beside_it(given, error, messag
     with Study(SPACE, minimize="x", trials=2) as study:
         with pytest.raises(error, match=message):
             tune(loss, SPACE, study=study, **given)
+        with pytest.raises(ValueError, match="the space of the study is another one: lr"):
+            tune(loss, {**SPACE, "lr": uniform(2, 3)}, study=study)
         assert study.trials == []
-        assert len(tune(loss, SPACE, study=study, minimize="x").trials) == 2
+        assert len(tune(loss, dict(SPACE), study=study, minimize="x").trials) == 2
 
 
 @pytest.mark.parametrize("name, message", [

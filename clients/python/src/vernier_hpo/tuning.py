@@ -63,7 +63,7 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     """
     if study is not None:
         others = {"client": client, "name": name, "trials": None if trials in (_TRIALS, getattr(study, "limit", None)) else trials}
-        _check_given(study, minimize, maximize, {**options, **{k: v for k, v in others.items() if v}})
+        _check_given(study, space, minimize, maximize, {**options, **{k: v for k, v in others.items() if v}})
     if not minimize and not maximize:
         minimize = "value"
     if mode == "pods":
@@ -89,12 +89,15 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
             study.close()
 
 
-def _check_given(study: Searching, minimize: Names, maximize: Names, others: Mapping[str, Any]) -> None:
+def _check_given(study: Searching, space: Mapping[str, Parameter], minimize: Names, maximize: Names, others: Mapping[str, Any]) -> None:
     if others:
         raise TypeError(f"study= goes on with a study as it was made, where {', '.join(sorted(others))} would change nothing: "
                         "give it to Study, or leave study= out")
     if (minimize or maximize) and directions(minimize, maximize) != study.directions:
         raise ValueError(f"the study tunes {study.directions}, not {directions(minimize, maximize)}: leave minimize and maximize out")
+    if space and isinstance(study, Study) and dict(space) != study.space:  # a service's may be written in another way
+        differ = sorted(n for n in {**study.space, **space} if study.space.get(n) != space.get(n))
+        raise ValueError(f"the space of the study is another one: {', '.join(differ)}: give tune the same, or begin a new study")
 
 
 def _check_names(options: Mapping[str, Any]) -> None:
