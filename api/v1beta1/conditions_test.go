@@ -193,3 +193,15 @@ func TestCanResume(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAProgramPrintsSuspendsNoTrial(t *testing.T) {
+	for message, want := range map[string]string{
+		"Trial is running. " + v1beta1.QueuedSays + ": it is suspended":                                     v1beta1.QueuedSays,
+		"Trial is running. " + v1beta1.CollectorSays + "loss was not found; there is " + v1beta1.QueuedSays: "",
+	} {
+		c := &v1beta1.TrialCondition{Type: v1beta1.TrialRunning, Condition: v1beta1.Condition{Message: message}}
+		if got := c.Suspension(); got != want {
+			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}

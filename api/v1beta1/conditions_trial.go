@@ -65,8 +65,9 @@ func (t *Trial) AskedToStop() bool {
 // Suspension is QueuedSays or PreemptedSays where the condition says so of the trial's
 // job, else "".
 func (c *TrialCondition) Suspension() string {
+	message, _, _ := strings.Cut(c.Message, CollectorSays) // what follows is of the program
 	for _, says := range []string{QueuedSays, PreemptedSays} {
-		if c.Type == TrialRunning && strings.Contains(c.Message, says) {
+		if c.Type == TrialRunning && strings.Contains(message, says) {
 			return says
 		}
 	}
