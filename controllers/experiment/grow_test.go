@@ -5,14 +5,49 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
+
+// An answer of which the first trial exists did not know what that trial is, and may
+// propose the same once more.
+func TestNothingIsMadeOfAnAnswerThatMissedATrial(t *testing.T) {
+	tests := map[string]struct {
+		shown bool
+		want  int
+	}{
+		"the cache does not show it":          {false, 0},
+		"it is shown, but has lost its label": {true, 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "random", 0, func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr.To[int32](4) })
+			first := aTrial(0, created)
+			first.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c.exp, v1beta1.GroupVersion.WithKind("Experiment"))}
+			if tc.shown {
+				first.Labels = nil
+				c.index.Put(nil, first)
+			}
+			c.Reader = fake.NewClientBuilder().WithScheme(c.Client.Scheme()).WithObjects(first).Build()
+			c.refuse = func() error {
+				c.refuse = nil
+				return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "trials"}, first.Name)
+			}
+			c.reconcile(t)
+			if len(c.trials) != tc.want {
+				t.Errorf("%d trials were made, want %d", len(c.trials), tc.want)
+			}
+		})
+	}
+}
 
 // A status write wakes the experiment, which must not try again because of it.
 func TestTroubleWhoseWordsChangeIsWrittenOnce(t *testing.T) {

@@ -117,6 +117,11 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 		if err = c.create(ctx, exp, t); err != nil {
 			return hindered(err)
 		}
+		if t.UID == "" && !slices.ContainsFunc(trials, func(s *v1beta1.Trial) bool { return s.Name == t.Name }) {
+			// It exists, of an earlier answer: this one did not know of it. The event
+			// that shows it wakes the experiment.
+			return findings{}, nil
+		}
 	}
 	return findings{}, nil
 }
