@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/trainer"
@@ -199,6 +201,47 @@ func TestTheStartOfAProgramThatHasGPUsIsWritten(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("start of the program (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAJobWhoseConditionsDoNotSeeItsEnd(t *testing.T) {
+	const byKind, misspelt = `status.conditions.#(type=="Complete")#|#(status=="True")#`, `status.conditions.#(type=="Completed")#|#(status=="True")#`
+	complete, failed := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}, batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}
+	tests := map[string]struct {
+		success, failure string
+		job              []batchv1.JobCondition
+		want             bool
+	}{
+		"it succeeded, and success is misspelt":     {misspelt, "status.failed", []batchv1.JobCondition{complete}, true},
+		"it failed, and only success is looked for": {byKind, "status.nothing", []batchv1.JobCondition{failed}, true},
+		"it runs":                                {misspelt, "status.failed", nil, false},
+		"it is not over, and success is a count": {"status.succeeded", "status.failed", nil, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tr := aTrial(func(tr *v1beta1.Trial) { tr.Spec.SuccessCondition, tr.Spec.FailureCondition = tc.success, tc.failure })
+			b := newBench(t, tr)
+			b.Limits = Limits{Repair: 15 * time.Minute}
+			job := &batchv1.Job{}
+			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(tr), job); err != nil {
+				t.Fatal(err)
+			}
+			job.Status.Conditions = tc.job
+			if err := b.client.Status().Update(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				message := b.step(t, tr).Condition(v1beta1.TrialRunning).Message
+				if said := strings.Contains(message, "successCondition"); said != tc.want {
+					t.Errorf("the trial says %q, of the conditions: want %v", message, tc.want)
+				}
+				b.now = b.now.Add(14 * time.Minute)
+			}
+			b.now = b.now.Add(2 * time.Minute)
+			if over := b.step(t, tr); over.IsFailed() != tc.want {
+				t.Errorf("after half an hour its state is %s, want failed: %v", over.State(), tc.want)
 			}
 		})
 	}

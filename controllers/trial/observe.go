@@ -179,6 +179,14 @@ func read(t *v1beta1.Trial, u *unstructured.Unstructured, exists bool) job {
 		return j
 	}
 	j.state, j.err = trainer.Evaluate(string(raw), t.Spec.SuccessCondition, t.Spec.FailureCondition)
+	own, known := v1beta1.DefaultsForKind(u.GroupVersionKind().GroupKind())
+	written := t.Spec.SuccessCondition != own.SuccessCondition || t.Spec.FailureCondition != own.FailureCondition
+	if j.err == nil && j.state.Phase == trainer.Running && known && written {
+		state, err := trainer.Evaluate(string(raw), own.SuccessCondition, own.FailureCondition)
+		if err == nil && (state.Phase == trainer.Succeeded || state.Phase == trainer.Failed) {
+			j.ended = state.Phase
+		}
+	}
 	return j
 }
 

@@ -64,6 +64,9 @@ type job struct {
 	made metav1.Time
 	// state is its phase. Meaningless when err is set.
 	state trainer.State
+	// ended is the phase by the conditions of its kind, where it is over by these and
+	// those of the trial do not see it; or "".
+	ended trainer.Phase
 	// err says why the state cannot be read.
 	err error
 }

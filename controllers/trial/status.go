@@ -64,16 +64,22 @@ func noted(d data) string {
 	return ". " + v1beta1.CollectorSays + strings.Join(d.notes, "; ")
 }
 
-// What is said, with a time, of a job without pods, of one that cannot be made, and of a
-// trial whose job is gone and cannot be made again.
+// What is said, with a time, of a job without pods, of one that cannot be made, of a
+// trial whose job is gone and cannot be made again, and of one whose job is over by the
+// conditions of its kind and not by those of the template.
 const (
 	noPods  = "Its job has no pods since "
 	notMade = "Its job cannot be created since "
 	noJob   = "It has no job since "
+	noEnd   = "Its job's end is not seen since "
 )
 
 // waiting says why a job does not train yet. said is what was said before.
 func waiting(s seen, said string, now time.Time) trainer.Wait {
+	if s.job.ended != "" {
+		why := fmt.Sprintf("it has %s, but neither successCondition nor failureCondition of the template holds: correct them, or leave them out, as its kind has its own", strings.ToLower(string(s.job.ended)))
+		return sinceSaid(noEnd, why, trainer.Repair, said, now)
+	}
 	if s.podless != "" {
 		// Its own controller may have a queue, and tell of that as it likes or not at all.
 		return sinceSaid(noPods, s.podless, trainer.Room, said, now)
