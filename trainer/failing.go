@@ -44,6 +44,32 @@ func Failing(pods []corev1.Pod, primaryContainer string, now time.Time) Wait {
 	return Wait{fmt.Sprintf("%d of its pods failed and none runs: %s. The Job makes another after a pause that grows, as often as its backoffLimit allows (6 times unless it is set): set backoffLimit: 0 in the spec of the Job to let the trial fail at once", len(failed), how), Retries, endOf(&last)}
 }
 
+// outlasting is how long other containers may take after the program before that is
+// worth a word: to upload what it wrote, for example.
+const outlasting = time.Minute
+
+// Outlived says that the program of a pod has ended while another container runs on, and
+// with it the pod and its Job: a proxy without an end, for example.
+func Outlived(pods []corev1.Pod, primaryContainer string, now time.Time) Wait {
+	for _, pod := range pods {
+		var ended *corev1.ContainerStateTerminated
+		var others []string
+		for _, s := range pod.Status.ContainerStatuses {
+			switch t := s.State.Terminated; {
+			case s.Name == primaryContainer && t != nil && (t.ExitCode == 0 || pod.Spec.RestartPolicy == corev1.RestartPolicyNever):
+				ended = t
+			case s.State.Running != nil:
+				others = append(others, s.Name)
+			}
+		}
+		if ended != nil && len(others) > 0 && now.Sub(ended.FinishedAt.Time) >= outlasting {
+			return Wait{fmt.Sprintf("container %s of pod %s has exited with code %d, but %s runs on, and the pod ends with its last container: let it end with the program, or make it a sidecar (one of initContainers, with restartPolicy: Always)",
+				primaryContainer, pod.Name, ended.ExitCode, strings.Join(others, ", ")), Retries, ended.FinishedAt.Time}
+		}
+	}
+	return Wait{}
+}
+
 func disrupted(c corev1.PodCondition) bool {
 	return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 }

@@ -1,6 +1,7 @@
 package trainer_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,35 @@ func TestFailing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, trainer.Failing(tc.pods, "main", now)); diff != "" {
 				t.Errorf("Failing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOutlived(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	beside := func(policy corev1.RestartPolicy, code int32, ago time.Duration, other corev1.ContainerState) []corev1.Pod {
+		p := pod("a", &terminated{ExitCode: code, FinishedAt: metav1.NewTime(now.Add(-ago))})
+		p.Spec.RestartPolicy = policy
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "proxy", State: other})
+		return []corev1.Pod{p}
+	}
+	runs, over := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, corev1.ContainerState{Terminated: &terminated{}}
+	tests := map[string]struct {
+		pods []corev1.Pod
+		want bool
+	}{
+		"another container runs on":              {beside(corev1.RestartPolicyNever, 0, time.Minute, runs), true},
+		"also after a program that failed":       {beside(corev1.RestartPolicyNever, 1, time.Minute, runs), true},
+		"a program that failed is started again": {beside(corev1.RestartPolicyOnFailure, 1, time.Minute, runs), false},
+		"it may still have something to do":      {beside(corev1.RestartPolicyNever, 0, 59*time.Second, runs), false},
+		"all have ended":                         {beside(corev1.RestartPolicyNever, 0, time.Minute, over), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := trainer.Outlived(tc.pods, "main", now)
+			if said := strings.Contains(got.Why, "main") && strings.Contains(got.Why, "proxy"); said != tc.want || tc.want && got.For != trainer.Retries {
+				t.Errorf("Outlived = %+v, want a word: %v", got, tc.want)
 			}
 		})
 	}

@@ -105,6 +105,9 @@ func waiting(s seen, said string, now time.Time) trainer.Wait {
 	if w := trainer.Waiting(s.pods); w.Why != "" {
 		return w
 	}
+	if w := trainer.Outlived(s.pods, s.trial.Spec.PrimaryContainerName, now); w.Why != "" {
+		return w
+	}
 	return trainer.Failing(s.pods, s.trial.Spec.PrimaryContainerName, now)
 }
 
