@@ -212,3 +212,35 @@ func TestASecondSignalDoesNotWaitForTheFirst(t *testing.T) {
 		t.Error(cause)
 	}
 }
+
+func TestASecondCtrlCDoesNotBreakOffTheFirst(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	interrupt := func() {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := anExperiment()
+	e.UID, e.Spec.MaxTrialCount = "one", ptr.To[int32](24)
+	var ctx context.Context
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e).WithInterceptorFuncs(interceptor.Funcs{
+		Update: func(stopping context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			interrupt()
+			<-ctx.Done()
+			if err := stopping.Err(); err != nil {
+				return err
+			}
+			return c.Update(stopping, o, options...)
+		},
+	}).Build()
+	first, stopped := stopOnInterrupt(c, client.ObjectKeyFromObject(e), func(string) {})
+	ctx, cancel := onSignals(t.Context(), func(sig os.Signal) error { return &leftError{sig} }, first)
+	defer cancel(nil)
+	interrupt()
+	if !<-stopped {
+		t.Error("the experiment gets more trials")
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -279,19 +278,8 @@ func (s *session) keyOf(experiment *unstructured.Unstructured) types.NamespacedN
 // or time is up. An end that was there before, in the experiment before, does not
 // count.
 func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key types.NamespacedName, before *v1beta1.Experiment, d display) (experimentView, error) {
-	var stopped atomic.Bool
-	ctx, cancel := onSignals(ctx, func(sig os.Signal) error { return &leftError{sig} }, func(ctx context.Context, sig os.Signal) (leave bool) {
-		if sig == syscall.SIGTERM {
-			return true
-		}
-		d.say("no new trials; waiting for the running ones. Ctrl-C again to leave at once.")
-		if err := stopGrowing(ctx, s.client, key); err != nil {
-			d.say(fmt.Sprintf("cannot stop the experiment: %v", err))
-		} else {
-			stopped.Store(true)
-		}
-		return false
-	})
+	first, stopped := stopOnInterrupt(s.client, key, d.say)
+	ctx, cancel := onSignals(ctx, func(sig os.Signal) error { return &leftError{sig} }, first)
 	defer cancel(nil)
 	if timeout > 0 {
 		timer := time.AfterFunc(timeout, func() {
@@ -311,7 +299,7 @@ func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key type
 		err = cause
 	}
 	if left := (*leftError)(nil); errors.As(err, &left) {
-		return last, interrupted(left.sig, stopped.Load(), last.Experiment)
+		return last, interrupted(left.sig, <-stopped, last.Experiment)
 	}
 	return last, err
 }

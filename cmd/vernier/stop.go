@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -154,6 +156,32 @@ func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName)
 		}
 	}
 }
+
+// stopOnInterrupt is what the first signal does to an experiment: SIGTERM leaves it alone.
+// stopped tells once whether it gets no more trials. The second Ctrl-C often comes at
+// once; it does not break off what the first began, unless that takes long.
+func stopOnInterrupt(c client.Client, key types.NamespacedName, say func(string)) (first func(context.Context, os.Signal) (leave bool), stopped <-chan bool) {
+	told := make(chan bool, 1)
+	return func(ctx context.Context, sig os.Signal) bool {
+		if sig == syscall.SIGTERM {
+			told <- false
+			return true
+		}
+		say("no new trials; waiting for the running ones. Ctrl-C again to leave at once.")
+		stopping, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, cancel) })()
+		err := stopGrowing(stopping, c, key)
+		if err != nil {
+			say(fmt.Sprintf("cannot stop the experiment: %v", err))
+		}
+		told <- err == nil
+		return false
+	}, told
+}
+
+// stopPatience is how long who leaves waits until the experiment is stopped.
+const stopPatience = 2 * time.Second
 
 // makingTime is how long a manager that has not seen a new limit may still make trials.
 const makingTime = 200 * time.Millisecond
