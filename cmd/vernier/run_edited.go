@@ -78,7 +78,7 @@ func noteFiles(there *v1beta1.Experiment, here *unstructured.Unstructured, diges
 			}
 		}
 		if len(changed) > 0 {
-			fmt.Fprintf(say, "Warning: %s changed since experiment %s began, and the results so far (%s) are of what was there then; --replace begins anew\n",
+			fmt.Fprintf(say, "Warning: %s changed since experiment %s began: of its results so far (%s), those from before the change are of what was there then; --replace begins anew\n",
 				strings.Join(changed, ", "), there.Name, countOfTrials(int(there.Status.TrialsSucceeded)))
 		}
 	}

@@ -22,7 +22,7 @@ func TestAProgramThatWasEditedIsTold(t *testing.T) {
 	}{
 		"nothing changed":           {"print(1)", "a: 1", 3, "", true},
 		"it has no results yet":     {"print(2)", "a: 1", 0, "", false},
-		"its results are of before": {"print(2)", "a: 1", 3, "train.py changed since experiment charlm began, and the results so far (3 trials)", true},
+		"its results are of before": {"print(2)", "a: 1", 3, "train.py changed since experiment charlm began: of its results so far (3 trials), those from before", true},
 		"the configuration":         {"print(1)", "a: 2", 1, "conf.yaml changed", true},
 	}
 	for name, tc := range tests {
