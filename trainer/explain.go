@@ -361,6 +361,13 @@ func unschedulableAdvice(pod *corev1.Pod, message string) (string, Remedy) {
 		}
 		return fmt.Sprintf("a PersistentVolumeClaim (%s) has no volume: create one, or name a StorageClass that does", strings.Join(claims, ", ")), Repair
 	}
+	switch {
+	case strings.Contains(message, "Insufficient"):
+	case strings.Contains(message, "node affinity/selector"):
+		return "correct nodeSelector and affinity in the template, or label a node as they ask", Room
+	case strings.Contains(message, "untolerated taint"):
+		return "give the template tolerations for a node's taints, or add nodes without them", Room
+	}
 	return "request less, run fewer trials at once, or add nodes", Room
 }
 

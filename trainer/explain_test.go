@@ -313,3 +313,19 @@ func trialPod(p corev1.Pod, command ...string) corev1.Pod {
 	p.Spec.Containers = []corev1.Container{{Name: "main", Command: command}}
 	return p
 }
+
+func TestAdviceFollowsWhatTheSchedulerSays(t *testing.T) {
+	for message, want := range map[string]string{
+		"0/1 nodes are available: 1 Insufficient nvidia.com/gpu.":                                                                                                  "request less",
+		"0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.":                                                                            "nodeSelector",
+		"0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 node(s) didn't match Pod's node affinity/selector.": "nodeSelector",
+		"0/2 nodes are available: 2 node(s) had untolerated taint {nvidia.com/gpu: present}.":                                                                      "tolerations",
+		"0/3 nodes are available: 1 node(s) had untolerated taint {nvidia.com/gpu: present}, 2 Insufficient cpu.":                                                  "request less",
+	} {
+		p := waiting("", "")
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: message}}
+		if got := trainer.Waiting([]corev1.Pod{p}); !strings.Contains(got.Why, want) || got.For != trainer.Room {
+			t.Errorf("%s\ngives %q, want %q", message, got.Why, want)
+		}
+	}
+}
