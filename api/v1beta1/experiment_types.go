@@ -36,8 +36,8 @@ type ExperimentSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxTrialCount *int32 `json:"maxTrialCount,omitempty"`
-	// MaxFailedTrialCount is how many trials may fail before the experiment
-	// fails. Without it failures do not end the experiment.
+	// MaxFailedTrialCount is the number of failed trials at which the experiment
+	// fails. Without it, it fails after 12 failures in a row, 60 after a success.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxFailedTrialCount *int32 `json:"maxFailedTrialCount,omitempty"`
