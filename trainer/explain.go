@@ -347,30 +347,6 @@ func sidecarGone(pod *corev1.Pod) *metav1.Time {
 	return nil
 }
 
-// unschedulableAdvice says what to do about a message of the scheduler.
-func unschedulableAdvice(pod *corev1.Pod, message string) (string, Remedy) {
-	if strings.Contains(message, "persistentvolumeclaim") && strings.Contains(message, "not found") {
-		return "create the PersistentVolumeClaim, or correct its name in the template", Repair
-	}
-	if strings.Contains(message, "unbound immediate PersistentVolumeClaims") {
-		var claims []string
-		for _, v := range pod.Spec.Volumes {
-			if v.PersistentVolumeClaim != nil {
-				claims = append(claims, v.PersistentVolumeClaim.ClaimName)
-			}
-		}
-		return fmt.Sprintf("a PersistentVolumeClaim (%s) has no volume: create one, or name a StorageClass that does", strings.Join(claims, ", ")), Repair
-	}
-	switch {
-	case strings.Contains(message, "Insufficient"):
-	case strings.Contains(message, "node affinity/selector"):
-		return "correct nodeSelector and affinity in the template, or label a node as they ask", Room
-	case strings.Contains(message, "untolerated taint"):
-		return "give the template tolerations for a node's taints, or add nodes without them", Room
-	}
-	return "request less, run fewer trials at once, or add nodes", Room
-}
-
 func waitingCause(pod *corev1.Pod, s corev1.ContainerStatus, w *corev1.ContainerStateWaiting) string {
 	who := fmt.Sprintf("container %s of pod %s", s.Name, pod.Name)
 	message := quote(w.Message)

@@ -2,7 +2,16 @@ package experiment
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -37,4 +46,42 @@ func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, s *
 	s.judged = c.Now()
 	s.judging = s.judged.Sub(began)
 	return max(judgeEvery, s.judging*judgeShare), nil
+}
+
+// stop asks trials to stop. The trial controller does it.
+func (c *Controller) stop(ctx context.Context, a actions) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for _, t := range a.stop {
+		group.Go(func() error { return c.ask(ctx, t, v1beta1.AnnotationStop, a.stopWhy) })
+	}
+	return group.Wait()
+}
+
+// ask asks the trial controller to stop a trial, by an annotation that says why.
+func (c *Controller) ask(ctx context.Context, t *v1beta1.Trial, annotation, why string) error {
+	// The UID is a condition: a trial of the same name that was made since must not stop.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         t.UID,
+		"annotations": map[string]string{annotation: why},
+	}})
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	target := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name}}
+	err = c.Client.Patch(ctx, target, client.RawPatch("application/merge-patch+json", patch))
+	if client.IgnoreNotFound(err) != nil && !isAnother(err) {
+		return fmt.Errorf("ask trial %s to stop: %w", t.Name, err)
+	}
+	return nil
+}
+
+// isAnother says whether a patch was refused because the object has another UID
+// than the patch.
+func isAnother(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
