@@ -81,11 +81,7 @@ func (p pod) inject() error {
 	if err := p.announceStarts(main, where); err != nil {
 		return err
 	}
-	// A failing program says why in its last lines. The trial's condition quotes
-	// them even when the pod is gone.
-	if _, set := main["terminationMessagePolicy"]; !set {
-		main["terminationMessagePolicy"] = string(corev1.TerminationMessageFallbackToLogsOnError)
-	}
+	keepLastLines(main)
 	upsert(p.spec, "volumes", map[string]any{"name": MetricsVolume, "emptyDir": map[string]any{}})
 	if _, set := p.spec["terminationGracePeriodSeconds"]; !set && p.c.Grace > 0 {
 		p.spec["terminationGracePeriodSeconds"] = int64(p.c.Grace / time.Second)
@@ -103,6 +99,14 @@ func (p pod) inject() error {
 	}
 	upsert(p.spec, "initContainers", sidecar)
 	return nil
+}
+
+// keepLastLines has a failing program say why in its last lines: the trial's condition
+// quotes them even when the pod is gone.
+func keepLastLines(main map[string]any) {
+	if _, set := main["terminationMessagePolicy"]; !set {
+		main["terminationMessagePolicy"] = string(corev1.TerminationMessageFallbackToLogsOnError)
+	}
 }
 
 // checkNames rejects containers that are named like ours.

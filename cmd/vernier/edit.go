@@ -85,7 +85,7 @@ func edit(ctx context.Context, name string, spec map[string]any, s streams, open
 	if err != nil {
 		return err
 	}
-	if _, err := loadExperiment(ctx, session.client, session.key(name)); err != nil {
+	if _, err := readExperiment(ctx, session.client, session.key(name)); err != nil {
 		return err
 	}
 	patch, err := json.Marshal(map[string]any{"spec": spec})
@@ -178,7 +178,7 @@ func newDeleteCommand(open opener) *cobra.Command {
 				return err
 			}
 			for _, name := range args {
-				if _, err := loadExperiment(cmd.Context(), session.client, session.key(name)); err != nil {
+				if _, err := readExperiment(cmd.Context(), session.client, session.key(name)); err != nil {
 					return err
 				}
 				if err := deleteAndWait(cmd.Context(), session.client, session.key(name)); err != nil {

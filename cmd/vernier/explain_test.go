@@ -193,7 +193,7 @@ func TestARunningTrialThatIsQuietIsExplained(t *testing.T) {
 	tests := map[string]struct {
 		ago  time.Duration
 		want bool
-	}{"an hour": {time.Hour, true}, "a moment": {time.Second, false}}
+	}{"ten days": {252 * time.Hour, true}, "a moment": {time.Second, false}}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			e, trial := anExperiment(), aTrial(1, v1beta1.TrialRunning, "0.5")
@@ -219,7 +219,7 @@ func TestARunningTrialThatIsQuietIsExplained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said := strings.Contains(got.Why, "its last value came 60m ago"); said != tc.want || !strings.Contains(got.Why, "0.5") {
+			if said := strings.Contains(got.Why, "its last value came 10d ago"); said != tc.want || !strings.Contains(got.Why, "0.5") {
 				t.Errorf("%q, want the time of the last value: %v", got.Why, tc.want)
 			}
 		})

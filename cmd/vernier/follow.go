@@ -41,21 +41,32 @@ func (e *noExperiment) Error() string {
 
 func (e *noExperiment) Unwrap() error { return e.cause }
 
+// readExperiment reads an experiment. Where there is none of that name, the error says
+// what was likely meant.
+func readExperiment(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1beta1.Experiment, error) {
+	experiment := &v1beta1.Experiment{}
+	err := c.Get(ctx, key, experiment)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &noExperiment{key, trialNamed(ctx, c, key), err, nearestExperiment(ctx, c, key)}
+	case err != nil:
+		return nil, fmt.Errorf("read experiment %s: %w", key, err)
+	}
+	return experiment, nil
+}
+
 // loadExperiment reads an experiment and its trials once.
 func loadExperiment(ctx context.Context, c client.Reader, key types.NamespacedName) (experimentView, error) {
-	var experiment v1beta1.Experiment
-	if err := c.Get(ctx, key, &experiment); err != nil {
-		if apierrors.IsNotFound(err) {
-			return experimentView{}, &noExperiment{key, trialNamed(ctx, c, key), err, nearestExperiment(ctx, c, key)}
-		}
-		return experimentView{}, fmt.Errorf("read experiment %s: %w", key, err)
+	experiment, err := readExperiment(ctx, c, key)
+	if err != nil {
+		return experimentView{}, err
 	}
 	var trials v1beta1.TrialList
 	if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{v1beta1.LabelExperiment: key.Name}); err != nil {
 		return experimentView{}, fmt.Errorf("list the trials of experiment %s: %w", key, err)
 	}
-	owned := slices.DeleteFunc(trials.Items, func(t v1beta1.Trial) bool { return !metav1.IsControlledBy(&t, &experiment) })
-	return newExperimentView(&experiment, owned), nil
+	owned := slices.DeleteFunc(trials.Items, func(t v1beta1.Trial) bool { return !metav1.IsControlledBy(&t, experiment) })
+	return newExperimentView(experiment, owned), nil
 }
 
 // nearestExperiment is the name that is most like that of key, or "".

@@ -18,7 +18,7 @@ func (o *scriptOptions) checkWarm(ctx context.Context, s *session, key types.Nam
 		return err
 	}
 	for _, name := range o.spec.WarmStart {
-		if _, err := loadExperiment(ctx, s.client, s.key(name)); err != nil {
+		if _, err := readExperiment(ctx, s.client, s.key(name)); err != nil {
 			return fmt.Errorf("--warm-start: %w", err)
 		}
 	}

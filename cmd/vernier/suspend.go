@@ -26,9 +26,9 @@ func newSuspendCommand(open opener, suspend bool) *cobra.Command {
 			}
 			experiment := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: session.namespace, Name: args[0]}}
 			patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend)
-			if there, err := loadExperiment(cmd.Context(), session.client, session.key(args[0])); err != nil {
+			if there, err := readExperiment(cmd.Context(), session.client, session.key(args[0])); err != nil {
 				return err
-			} else if suspend && there.Experiment.IsCompleted() { // the webhook would refuse it with words about maxTrialCount
+			} else if suspend && there.IsCompleted() { // the webhook would refuse it with words about maxTrialCount
 				return &exitError{exitConflict, fmt.Errorf("experiment %s has ended: it makes no new trials, so there is nothing to suspend", args[0])}
 			}
 			if err := session.client.Patch(cmd.Context(), experiment, client.RawPatch(types.MergePatchType, patch)); err != nil {

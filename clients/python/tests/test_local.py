@@ -360,44 +360,6 @@ def test_waiting_for_ones_own_trials_is_an_error():
                 study.ask()
 
 
-def test_a_function_that_always_fails_is_not_called_for_ever():
-    calls = []
-
-    def broken(lr, layers):
-        calls.append(lr)
-        return 1 / 0
-
-    with pytest.raises(ZeroDivisionError):
-        tune(broken, SPACE, trials=50)
-    assert len(calls) == 3
-
-
-@pytest.mark.parametrize("given, error, message", [
-    ({"algorithm": "random"}, TypeError, "algorithm would change nothing"),
-    ({"name": "other"}, TypeError, "name would change nothing"),
-    ({"trials": 3}, TypeError, "trials would change nothing"),
-    ({"maximize": "x"}, ValueError, "leave minimize and maximize out"),
-])
-def test_what_a_study_has_of_its_own_is_not_given_beside_it(given, error, message):
-    with Study(SPACE, minimize="x", trials=2) as study:
-        with pytest.raises(error, match=message):
-            tune(loss, SPACE, study=study, **given)
-        with pytest.raises(ValueError, match="the space of the study is another one: lr"):
-            tune(loss, {**SPACE, "lr": uniform(2, 3)}, study=study)
-        assert study.trials == []
-        assert len(tune(loss, dict(SPACE), study=study, minimize="x").trials) == 2
-
-
-@pytest.mark.parametrize("name, message", [
-    ("minimise", "tune has no argument minimise: did you mean minimize?"),
-    ("worker", "tune has no argument worker: did you mean workers?"),
-    ("sed", "tune has no argument sed: did you mean seed?"), ("colour", "tune has no argument colour")])
-def test_an_argument_that_tune_does_not_have_is_named(name, message):
-    with pytest.raises(TypeError) as e:
-        tune(loss, SPACE, **{name: "loss"})
-    assert str(e.value) == message
-
-
 @pytest.mark.parametrize("space, options, message", [
     ({"lr": uniform(1, 0)}, {}, 'parameter "lr": min 1 is above max 0; swap them'),
     ({"lr": uniform(1, 0), "n": integer(3, 2)}, {}, '2 faults\n  parameter "lr": min 1 is above max 0; swap them\n  '
