@@ -11,6 +11,7 @@ import { boundText, counted, formatDuration, formatValue, State, STATES, TrialTa
 import { View } from "../src/data/view";
 import { cloned, edited } from "../src/pages/new";
 import { changedBudgets } from "../src/pages/steering";
+import { fewSteps } from "../src/panels/curves";
 import { briefly } from "../src/panels/table";
 import { newOf } from "../src/ui/bell";
 import { csv } from "../src/plot/plot";
@@ -223,6 +224,18 @@ describe("trials beside each other", () => {
     expect(csv({ head: ["", "0", "1"], rows: lines.map((l) => [l.name, ...l.values]) })).toBe(",0,1\nstate,succeeded,succeeded\nloss,-0.5,\nmemory,,\nlr,0.123401,0.123402\nopt,sgd,sgd\nduration,2,3\n");
     expect(lines.find((l) => l.name === "loss")!.cells).toEqual(["−0.5", "–"]);
   });
+});
+
+describe("the axis of curves", () => {
+  const curve = (steps: number, points: number) => ({ x: Array.from({ length: steps }, (_, k) => k + 1), points: BigInt(points) });
+  it.each([
+    ["one epoch of many lines", [curve(1, 100)], true],
+    ["three epochs of many lines, and one trial that has begun", [curve(3, 300), curve(1, 1)], true],
+    ["a value for each step", [curve(3, 3)], false],
+    ["few values", [curve(1, 5)], false],
+    ["one trial with many steps", [curve(1, 100), curve(50, 50)], false],
+    ["no curve", [], false],
+  ])("is time where steps hide the curve: %s", (_, curves, want) => expect(fewSteps(curves)).toBe(want));
 });
 
 describe("texts", () => {

@@ -17,6 +17,8 @@ import { zoomIn } from "./zoom";
 
 const most = 100;
 
+type Axis = "step" | "time";
+
 interface Props {
   view: View;
   place: Place;
@@ -30,8 +32,9 @@ interface Props {
 }
 
 export function Curves({ view, place, only, height, id = "curves", more = [], machine }: Props) {
-  const series = useSignal<Series[] | null>(null), axis = useSignal<"step" | "time">(machine ? "time" : "step"), logY = useSignal(false), failed = useSignal("");
+  const series = useSignal<Series[] | null>(null), asked = useSignal<Axis | null>(machine ? "time" : null), few = useSignal(false), logY = useSignal(false), failed = useSignal("");
   const metric = useSignal(machine?.[0] ?? view.objective.peek().metric);
+  const axis = useComputed<Axis>(() => asked.value ?? (few.value ? "time" : "step"));
   const drag = useSignal<Drag | null>(null), zoom = useMemo(() => zoomIn(id), [id]);
   const at = useSignal<{ x: number; y: number } | null>(null);
 
@@ -67,6 +70,7 @@ export function Curves({ view, place, only, height, id = "curves", more = [], ma
       if (c.case !== "series") return;
       const fresh = new Map(c.value.series.map((s) => [s.trial, s]));
       series.value = [...(series.peek() ?? []).filter((s) => !fresh.has(s.trial) && s.metric === metric.value && trials.includes(s.trial)), ...c.value.series];
+      if (axis.peek() === "step" && !heldCurves()) few.value = fewSteps(series.value);
     });
   }), [view]);
 
@@ -205,8 +209,8 @@ export function Curves({ view, place, only, height, id = "curves", more = [], ma
       empty={() => failed.value || (series.value === null ? "Reading curves…" : shown.value.every((s) => s.x.length === 0) ? heldCurves() ? "This file has no curve of it." : `No points of ${metric.value || "the objective"} yet.` : null)}
       controls={<>
         {zoom.value && <button type="button" class="button small" onClick={() => (zoom.value = null)}>Reset zoom</button>}
-        {names.length > 1 && <Select label="Metric" value={title(metric.value)} options={names.map(title)} set={(v) => { zoom.value = null; metric.value = names.find((n) => title(n) === v)!; }} />}
-        {!machine && <Segments label="Horizontal axis" value={axis.value} options={[["step", "Step"], ["time", "Time"]]} set={(v) => { zoom.value = null; axis.value = v; }} />}
+        {names.length > 1 && <Select label="Metric" value={title(metric.value)} options={names.map(title)} set={(v) => { zoom.value = null; few.value = false; metric.value = names.find((n) => title(n) === v)!; }} />}
+        {!machine && <Segments label="Horizontal axis" value={axis.value} options={[["step", "Step"], ["time", "Time"]]} set={(v) => { zoom.value = null; asked.value = v; }} />}
         {!machine && <Segments label="Vertical axis" value={logY.value ? "log" : "linear"} options={[["linear", "Lin"], ["log", "Log"]]} set={(v) => { zoom.value = null; logY.value = v === "log"; }} />}
       </>}
       table={() => ({ head: ["trial", axis.value, metric.value], rows: shown.value.flatMap((s) => s.x.map((x, k) => [s.trial, x, s.value[k]])) })} />
@@ -238,6 +242,14 @@ function pick(view: View): number[] {
     if (!held || held.has(table.number[i])) out.add(table.number[i]);
   }
   return [...out].sort((a, b) => a - b);
+}
+
+/**
+ * Whether steps hide how trials went on: they are one to three, of many values. So it is with
+ * a fine-tuning of one epoch whose log states epochs.
+ */
+export function fewSteps(series: { x: number[]; points: bigint }[]): boolean {
+  return series.length > 0 && series.every((s) => s.x.length <= 3) && series.some((s) => Number(s.points) >= Math.max(8, 4 * s.x.length));
 }
 
 function nearestX(s: Series, x: number): number {
