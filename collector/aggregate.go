@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Unavailable is what Katib's API shows in place of a value that was never
@@ -125,6 +126,7 @@ type lineage struct {
 	// this one and newer ones. In the newest, everything counts.
 	limit, lowest int64
 	stepped       bool // a point that counted has a step
+	plain         bool // a point that counted is none of ItemSource
 	steps         stepCarrier
 }
 
@@ -142,12 +144,17 @@ func (l *lineage) counts(attempt Attempt, p *Point) bool {
 		l.attempt, l.limit, l.steps = attempt.ID, l.lowest, stepCarrier{}
 	}
 	p.Step = l.steps.of(p)
+	item := strings.HasSuffix(p.Source, ItemSource)
+	if item && l.plain {
+		return false
+	}
 	if l.age > 0 && (p.Step >= l.limit || p.Step == NoStep) {
 		return false // a newer attempt has been there
 	}
 	if p.Step != NoStep {
 		l.lowest, l.stepped = min(l.lowest, p.Step), true
 	}
+	l.plain = l.plain || !item
 	return true
 }
 

@@ -44,6 +44,10 @@ func CompareAttempts(a, b Attempt) int {
 	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
 }
 
+// ItemSource ends the name of a source of values that a text has as `name: value`. They
+// do not count where an attempt that is as new has others of their metric.
+const ItemSource = ":items"
+
 // comparePoints orders the points of a metric in one attempt: by step, then by
 // place in the source. Their Step is resolved: see stepCarrier.
 func comparePoints(a, b *Point) int {

@@ -44,6 +44,9 @@ func writeReport(w io.Writer, r *probe.Report) error {
 		if m.Purged > 0 {
 			fmt.Fprintf(&b, "\nNot counted, as in a trial: %d points of %s from before the program began again at an earlier step\n", m.Purged, m.Name)
 		}
+		if m.Late {
+			fmt.Fprintf(&b, "\nA trial has %s when its program ends, not while it runs%s\n", m.Name, advice(probe.Missing{Hint: m.Hint}))
+		}
 	}
 	for _, m := range r.Missing {
 		fmt.Fprintf(&b, "\nNot found: %s%s\n", m.Name, advice(m))

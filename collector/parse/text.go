@@ -52,6 +52,7 @@ type Text struct {
 	byLast  [256][]string // the names that end with a byte, longest first
 	names   []string
 	filters []*regexp.Regexp
+	items   bool // see NewTextItems
 
 	epochs epochs
 }
@@ -88,9 +89,12 @@ func (t *Text) Parse(dst []collector.Point, line []byte) ([]collector.Point, err
 	}
 	start := len(dst)
 	var err error
-	if t.filters == nil {
+	switch {
+	case t.items:
+		dst = t.colons(dst, line)
+	case t.filters == nil:
 		dst, err = t.assignments(dst, line)
-	} else {
+	default:
 		dst, err = t.filtered(dst, line)
 	}
 	if len(dst) == start {

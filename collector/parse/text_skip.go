@@ -9,7 +9,7 @@ import "bytes"
 // byte of a wanted name, which is looked for in many lines at once; of the lines
 // without one, only what may announce an epoch is left to Parse.
 func (t *Text) Skip(b []byte) int {
-	if t.filters != nil || len(b) > 0 && mayBeginHeading[b[0]] {
+	if t.filters != nil || t.items || len(b) > 0 && mayBeginHeading[b[0]] {
 		return 0
 	}
 	n := 0

@@ -24,7 +24,7 @@ func TestProbeSaysWhyNothingIsFound(t *testing.T) {
 		name, text string
 		want       string // the name and the hint
 	}{
-		"a colon":                     {"train.log", "loss: 0.5\n", "loss/" + colon},
+		"a word before the name":      {"train.log", "mean loss: 0.5\n", "loss/" + colon},
 		"semicolons":                  {"metrics.csv", "step;loss\n1;0,5\n", "/the table is separated by ;: only commas are read"},
 		"tabs":                        {"metrics.csv", "step\tloss\n1\t0.5\n", "/the table is separated by tabs: only commas are read"},
 		"a table with semicolons":     {"metrics.txt", "step;loss\n1;0,5\n", "/this looks like a table that is separated by ;: only commas are read, as CSV"},
@@ -42,5 +42,15 @@ func TestProbeSaysWhyNothingIsFound(t *testing.T) {
 				t.Errorf("missing %v, unread %v, want %s", one.Missing, one.Unread, hint)
 			}
 		})
+	}
+}
+
+func TestProbeSaysWhatATrialHasLate(t *testing.T) {
+	const hint = `it is written "loss: ...": print loss=..., or add --filter '` + parse.ColonFilter + `'`
+	for text, want := range map[string]string{"loss: 0.5\n": hint, "loss: 0.5\nloss=0.25\n": ""} {
+		r := run(t, probe.Config{Path: write(t, "train.log", text)}, "loss")
+		if len(r.Metrics) != 1 || r.Metrics[0].Hint != want || r.Metrics[0].Late != (want != "") || len(r.Missing) > 0 {
+			t.Errorf("%q: metrics %+v, missing %v, want the hint %q", text, r.Metrics, r.Missing, want)
+		}
 	}
 }

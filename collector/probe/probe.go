@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -87,6 +88,10 @@ type Metric struct {
 	// trial: those of an earlier start of the program, for steps at which a later
 	// one began again, or that lie behind these.
 	Purged int `json:"purged,omitempty"`
+	// Late: a trial has the points when its program ends, since they are written as
+	// `name: value`, and name=value might still come. Hint says what to do.
+	Late bool   `json:"late,omitempty"`
+	Hint string `json:"hint,omitempty"`
 }
 
 // Missing is a metric that was asked for and not found.
@@ -175,7 +180,7 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 		asked = names
 	}
 	if len(asked) > 0 {
-		if err := r.read(ctx, t, asked); err != nil {
+		if err := r.read(ctx, t, asked, hints); err != nil {
 			return nil, err
 		}
 	}
@@ -197,8 +202,8 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 	return r, nil
 }
 
-// read runs the source to its end.
-func (r *Report) read(ctx context.Context, t Target, asked []string) error {
+// read runs the source to its end. hints say how names are written.
+func (r *Report) read(ctx context.Context, t Target, asked []string, hints map[string]string) error {
 	from, err := t.Source(asked)
 	if err != nil {
 		return err
@@ -222,6 +227,9 @@ func (r *Report) read(ctx context.Context, t Target, asked []string) error {
 	r.Seconds = time.Since(began).Seconds()
 	for _, name := range asked {
 		if m := found[name]; m != nil {
+			if m.Late {
+				m.Hint = hints[name]
+			}
 			r.Metrics = append(r.Metrics, *m)
 			delete(found, name) // asked for twice
 		}
@@ -285,6 +293,7 @@ func (m *Metric) add(p collector.Point) {
 	if m.Count++; m.Count == 1 {
 		m.First = v
 	}
+	m.Late = strings.HasSuffix(p.Source, collector.ItemSource)
 	if m.Last = v; math.IsNaN(p.Value) {
 		m.NaNs++
 	} else {

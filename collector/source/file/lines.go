@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -36,6 +37,7 @@ type lines struct {
 	start   int64
 	cutting bool // the rest of a line that is too long is being dropped
 	samples []collector.Point
+	items   *items       // nil: there are none, or all metrics were seen
 	names   *parse.Names // nil: what is missing is not said
 	asked   []string     // without repeats
 	missing []string     // of them
@@ -57,11 +59,17 @@ const (
 	maxNames         = 100
 )
 
-// explain makes end say what was not found of what is configured.
-func (l *lines) explain(cfg Config) (err error) {
-	l.names, err = parse.NewNames(parse.NamesConfig{Format: cfg.Format, Filters: cfg.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
+// want remembers what is configured, so that items are read, and makes end say what was
+// not found, where that is configured too.
+func (l *lines) want(cfg Config) (err error) {
 	l.asked = source.NotFound(cfg.Metrics, func(string) bool { return false })
 	l.missing = slices.Clone(l.asked)
+	if cfg.Format == parse.FormatText && len(cfg.Filters) == 0 {
+		l.items = newItems(l.asked)
+	}
+	if cfg.Explain {
+		l.names, err = parse.NewNames(parse.NamesConfig{Format: cfg.Format, Filters: cfg.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
+	}
 	return err
 }
 
@@ -78,7 +86,7 @@ func newLines(parser parse.Line, name string, now func() time.Time, yield source
 func (l *lines) feed(at int64, b []byte) bool {
 	ok := l.cut(at, b)
 	l.any = l.any || len(b) > 0
-	if len(l.missing) > 0 {
+	if l.names != nil && len(l.missing) > 0 {
 		_, _ = l.names.Write(b) // never fails
 		ok = ok && l.notYet()
 	}
@@ -124,7 +132,7 @@ func (l *lines) cut(at int64, b []byte) bool {
 // skip returns how much of b, which begins with a line or goes on with one, is
 // passed over because nothing is in it.
 func (l *lines) skip(b []byte) int {
-	if l.skipper == nil || l.dense || l.cutting || len(l.partial) > 0 {
+	if l.skipper == nil || l.items != nil || l.dense || l.cutting || len(l.partial) > 0 {
 		return 0
 	}
 	l.dense = true // until a line has no sample
@@ -223,22 +231,31 @@ func (l *lines) tail(at int64, b []byte, killed bool) bool {
 		return true
 	}
 	at += int64(len(b) - len(text))
-	var err error
-	l.samples, err = l.parser.Parse(l.samples[:0], text)
-	var longer []collector.Point
-	if len(l.samples) > 0 {
-		longer, _ = l.parser.Parse(nil, append(text[:len(text):len(text)], '9'))
-	}
-	torn := ""
-	if killed || bytes.IndexByte([]byte(".eE+-"), text[len(text)-1]) >= 0 { // no whole number ends so
-		torn = l.dropTorn(longer)
-	}
+	torn, err := l.parseTail(l.parser, text, killed)
 	ok := l.report(at, err)
+	if l.items != nil {
+		_, _ = l.parseTail(l.items.parser, text, killed)
+		l.hold(at)
+	}
 	if ok && torn != "" {
 		return l.yield(collector.Point{}, fmt.Errorf("%s: the output ends at byte %d in the middle of a number; this value of %s was left out",
 			l.source, at+int64(len(text)), torn))
 	}
 	return ok
+}
+
+// parseTail makes the samples those of a line without an end, and returns the metric of
+// the first that was left out.
+func (l *lines) parseTail(parser parse.Line, text []byte, killed bool) (torn string, err error) {
+	l.samples, err = parser.Parse(l.samples[:0], text)
+	var longer []collector.Point
+	if len(l.samples) > 0 {
+		longer, _ = parser.Parse(nil, append(text[:len(text):len(text)], '9'))
+	}
+	if killed || bytes.IndexByte([]byte(".eE+-"), text[len(text)-1]) >= 0 { // no whole number ends so
+		torn = l.dropTorn(longer)
+	}
+	return torn, err
 }
 
 // dropTorn takes away the samples of a last line whose number may go on, and
@@ -269,12 +286,22 @@ func (l *lines) notYet() bool {
 	if len(l.names.Names())+len(l.names.Hints()) == 0 || !l.wait.Due(l.at, len(l.missing)) {
 		return true
 	}
-	return l.yield(collector.Point{}, &source.MissingError{Yet: true, Metrics: slices.Clone(l.missing), Text: "so far " + l.names.Missing(l.asked, l.missing)})
+	text := "so far " + l.names.Missing(l.asked, l.missing)
+	if late := l.items.found(); len(late) > 0 {
+		text += "; unless that is done, " + strings.Join(late, ", ") + " is read at the end of the program alone"
+	}
+	return l.yield(collector.Point{}, &source.MissingError{Yet: true, Metrics: slices.Clone(l.missing), Text: text})
 }
 
-// end yields what was never found.
+// end yields the items of what was not found, and what was never found.
 func (l *lines) end() bool {
-	if len(l.missing) == 0 || !l.any {
+	for _, p := range l.items.all() {
+		l.seen(p.Metric)
+		if !l.yield(p, nil) {
+			return false
+		}
+	}
+	if l.names == nil || len(l.missing) == 0 || !l.any {
 		return true
 	}
 	l.names.End()
@@ -292,7 +319,12 @@ func (l *lines) line(at int64, b []byte) bool {
 	at += int64(len(b) - len(text))
 	var err error
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
-	return l.report(at, err)
+	ok := l.report(at, err)
+	if l.items != nil {
+		l.samples, _ = l.items.parser.Parse(l.samples[:0], text)
+		l.hold(at)
+	}
+	return ok
 }
 
 // report yields the samples of a line at a place.
@@ -300,13 +332,8 @@ func (l *lines) report(at int64, err error) bool {
 	l.dense = len(l.samples) > 0
 	for i := range l.samples {
 		p := &l.samples[i]
-		if len(l.missing) > 0 {
-			l.missing = slices.DeleteFunc(l.missing, func(m string) bool { return m == p.Metric })
-		}
-		p.Source, p.Seq = l.source, l.base+at+p.Seq
-		if p.Time.IsZero() {
-			p.Time = l.at
-		}
+		l.seen(p.Metric)
+		l.place(p, l.source, at)
 		if !l.yield(*p, nil) {
 			return false
 		}
@@ -318,4 +345,26 @@ func (l *lines) report(at int64, err error) bool {
 		return l.yield(collector.Point{}, fmt.Errorf("%s: the line at byte %d: %w", l.source, at, err))
 	}
 	return true
+}
+
+// place completes a sample of a line at a place.
+func (l *lines) place(p *collector.Point, name string, at int64) {
+	p.Source, p.Seq = name, l.base+at+p.Seq
+	if p.Time.IsZero() {
+		p.Time = l.at
+	}
+}
+
+// seen is told of a metric that was found.
+func (l *lines) seen(metric string) {
+	if len(l.missing) == 0 {
+		return
+	}
+	l.missing = slices.DeleteFunc(l.missing, func(m string) bool { return m == metric })
+	if l.items == nil {
+		return
+	}
+	if delete(l.items.held, metric); len(l.missing) == 0 {
+		l.items = nil
+	}
 }

@@ -42,10 +42,7 @@ func newWantedLines(cfg Config, name string, yield source.Yield) (*lines, error)
 	}
 	l := newLines(parser, name, cfg.Clock.Stamp, yield)
 	l.echo = cfg.Echo
-	if cfg.Explain {
-		err = l.explain(cfg)
-	}
-	return l, err
+	return l, l.want(cfg)
 }
 
 // logFile is the lines of a file.

@@ -43,8 +43,10 @@ func TestSourcesOfLinesSayWhatIsMissing(t *testing.T) {
 		"the last line alone has what was missing": {format: "TEXT", text: strings.Repeat("loss=1\n", 100_000) + "acc=2"},
 		"an additional metric is mistyped": {format: "TEXT", text: "loss=1 accuracy=2\n",
 			wantMissing: []string{"acc"}, wantText: "acc was not found: did you mean accuracy?; there is loss, accuracy"},
-		"all are written in another way": {format: "TEXT", text: "{\"loss\": 1, \"acc\": 2}\n",
-			wantMissing: []string{"loss", "acc"}, wantText: "loss was not found: the lines are JSON: use format JSON; acc was not found: as above"},
+		"all are written in another way": {format: "TEXT", text: "{\"loss\": 1, \"acc\": 2}\n"},
+		"no number": {format: "TEXT", text: "loss: [1], acc: [1]\n", wantMissing: []string{"loss", "acc"},
+			wantText: `loss was not found: it is written "loss: [1]", which is not a number: print the number alone, as .item() gives it; ` +
+				`acc was not found: it is written "acc: [1]", which is not a number: print the number alone, as .item() gives it`},
 		"a table is read as JSON": {format: "JSON", text: "epoch,loss,acc\n1,2,3\n", wantMissing: []string{"loss", "acc"},
 			wantText:  "loss was not found: this looks like CSV: use format CSV; acc was not found: as above",
 			wantOther: "not a JSON object"},
