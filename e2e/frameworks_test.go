@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/probe"
 )
 
@@ -130,17 +131,40 @@ func (c training) run(t *testing.T, python, name string) {
 	} else if err := json.Unmarshal(data, &facts); err != nil {
 		t.Fatal(err)
 	}
-	for _, metric := range c.metrics {
-		known := slices.DeleteFunc(slices.Clone(facts), func(f fact) bool { return f.metric != metric })
-		if problem := differ(known, read[metric]); problem != "" {
-			t.Errorf("%s: %s", metric, problem)
+	c.compare(t, facts, read)
+	if run, ok := target.(*probe.Command); ok && isItems(run.Filters) {
+		log := filepath.Join(dir, "output.log")
+		if err := os.WriteFile(log, output.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
 		}
+		without, err := probe.Open(probe.Config{Path: log, Format: parse.FormatText})
+		if err != nil {
+			t.Fatal(err)
+		}
+		late, _ := c.read(t, without)
+		c.compare(t, facts, late)
 	}
 	if len(troubles) > 0 {
 		t.Errorf("troubles: %q", troubles)
 	}
 	if t.Failed() {
 		t.Logf("the output:\n%s", output)
+	}
+}
+
+// isItems reports whether what filters find is read without them, when a program ends.
+func isItems(filters []string) bool {
+	return len(filters) == 1 && (filters[0] == parse.ColonFilter || filters[0] == parse.DictFilter)
+}
+
+// compare says where what was read is not what the training knew.
+func (c training) compare(t *testing.T, facts []fact, read map[string][]collector.Point) {
+	t.Helper()
+	for _, metric := range c.metrics {
+		known := slices.DeleteFunc(slices.Clone(facts), func(f fact) bool { return f.metric != metric })
+		if problem := differ(known, read[metric]); problem != "" {
+			t.Errorf("%s: %s", metric, problem)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func itemValue(b []byte) (number []byte, v float64) {
 	if len(rest) > 1 && rest[0] == '.' && isSpace(rest[1]) || string(rest) == "." { // of a sentence
 		rest = nil
 	}
-	if len(rest) > 0 && !isSpace(rest[0]) && bytes.IndexByte([]byte(",;|)]}>"), rest[0]) < 0 {
+	if len(rest) > 0 && !isSpace(rest[0]) && bytes.IndexByte([]byte(",;|)]}>+"), rest[0]) < 0 {
 		return nil, 0
 	}
 	return b[:n], v

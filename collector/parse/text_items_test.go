@@ -28,6 +28,7 @@ func TestItems(t *testing.T) {
 		"numpy 2 in a dictionary": {[]string{"f1"}, []string{"{'f1': np.float64(0.9), 'x': 1}"}, []found{{"f1", 0.9, none}}},
 		"JSON behind a time":      {[]string{"loss"}, []string{`2026-03-04 INFO {"step": 7, "loss": 0.5}`}, []found{{"loss", 0.5, 7}}},
 		"XGBoost":                 {[]string{"eval-rmse", "rmse"}, []string{"[10]\ttrain-rmse:0.31\teval-rmse:0.25"}, []found{{"eval-rmse", 0.25, 10}}},
+		"a deviation":             {[]string{"test-rmse"}, []string{"[2]\ttrain-rmse:0.3+0.01\ttest-rmse:0.25+0.02"}, []found{{"test-rmse", 0.25, 2}}},
 		"LightGBM":                {[]string{"valid_0's l2"}, []string{"[3]\tvalid_0's l2: 0.25"}, []found{{"valid_0's l2", 0.25, 3}}},
 		"CatBoost":                {[]string{"test", "best"}, []string{"7:\tlearn: 0.6\ttest: 0.5\tbest: 0.4 (3)\ttotal: 5ms"}, []found{{"test", 0.5, 7}, {"best", 0.4, 7}}},
 		"PyTorch's tutorials":     {[]string{"loss", "Loss"}, []string{"loss: 2.304  [   64/60000]", "Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.3"}, []found{{"loss", 2.304, none}, {"Loss", 2.3, 1}}},
