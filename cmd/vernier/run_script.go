@@ -320,6 +320,9 @@ func (o *scriptOptions) space(ctx context.Context) error {
 	if missing := s.Flags.Missing(s.Parameters, s.Argv); len(missing) > 0 && len(s.Parameters) > 0 {
 		return usageErrorf("the program needs %s too: give it after --, as in -- %s=VALUE", strings.Join(missing, " and "), missing[0])
 	}
+	if missing := s.Flags.MissingWords(s.Argv); len(missing) > 0 && len(s.Parameters) > 0 {
+		return usageErrorf("the program needs an argument %s too: give it after --, as in -- %s", strings.Join(missing, " and "), strings.ToUpper(strings.Join(missing, " ")))
+	}
 	return nil
 }
 

@@ -48,6 +48,8 @@ type Interface struct {
 	// Source is argparse, click, hydra or --help; "" where nothing was found.
 	Source string `json:"source"`
 	Flags  []Flag `json:"flags"`
+	// Words are the arguments without a flag that it needs, in their order.
+	Words []string `json:"words,omitempty"`
 }
 
 // patience bounds how long a program may take to say what its flags are.

@@ -6,9 +6,13 @@ import runpy
 import sys
 
 
+# Arguments without a flag, without which the program does not start.
+words = []
+
+
 def answer(source, flags):
     with os.fdopen(3, "w") as pipe:
-        json.dump({"source": source, "flags": flags}, pipe)
+        json.dump({"source": source, "flags": flags, "words": words}, pipe)
     sys.stdout.flush()
     os._exit(0)
 
@@ -32,6 +36,8 @@ def of_argparse(parser):
                     found += of_argparse(action.choices[name])
             continue
         options = [o for o in action.option_strings if o not in ("-h", "--help")]
+        if not action.option_strings and action.required and action.nargs in (None, "+"):
+            words.append(action.dest)
         if not options or isinstance(action, (argparse._HelpAction, argparse._VersionAction)):
             continue
         option = max(options, key=lambda o: (o.startswith("--"), -options.index(o)))
@@ -47,6 +53,8 @@ def of_argparse(parser):
 def of_click(command):
     found = []
     for param in command.params:
+        if getattr(param, "param_type_name", "") == "argument" and param.required and param.nargs in (1, -1):
+            words.append(param.name)
         if getattr(param, "param_type_name", "") != "option" or "--help" in param.opts:
             continue
         option = max(param.opts, key=lambda o: o.startswith("--"))

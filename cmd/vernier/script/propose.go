@@ -160,3 +160,18 @@ func (i Interface) Missing(parameters []v1beta1.ParameterSpec, argv []string) (o
 	}
 	return options
 }
+
+// MissingWords lists the arguments without a flag that the program needs and that are
+// surely not among its arguments. The value of a flag may be one.
+func (i Interface) MissingWords(argv []string) []string {
+	given := 0
+	for _, word := range argv[min(len(argv), pythonScript(argv)+1):] {
+		if strings.HasPrefix(word, "@") {
+			return nil // a file of arguments
+		}
+		if len(word) < 2 || word[0] != '-' || '0' <= word[1] && word[1] <= '9' || word[1] == '.' {
+			given++
+		}
+	}
+	return i.Words[min(given, len(i.Words)):]
+}

@@ -181,7 +181,7 @@ open("/nonexistent/never", "w")
 	want := Interface{Source: "argparse", Flags: []Flag{
 		{Option: "--lr", Kind: "float", Default: "0.1", Choices: []string{}}, {Option: "--opt", Choices: []string{"sgd", "adam"}},
 		{Option: "--name", Choices: []string{}, Required: true}, {Option: "--fast", Kind: "bool", Default: "False", Choices: []string{}},
-	}}
+	}, Words: []string{"data"}}
 	got, err := Detect(t.Context(), argv, false)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v (-want +got):\n%s", err, diff)
@@ -191,6 +191,29 @@ open("/nonexistent/never", "w")
 	}
 	if missing := got.Missing(nil, append(argv, "--name=x")); len(missing) > 0 {
 		t.Errorf("%v is said to be missing", missing)
+	}
+}
+
+func TestMissingWords(t *testing.T) {
+	tests := map[string]struct {
+		words []string
+		want  []string
+	}{
+		"none is given":              {nil, []string{"data", "out"}},
+		"flags are no words":         {[]string{"--name=x", "-v"}, []string{"data", "out"}},
+		"one of two":                 {[]string{"d.csv"}, []string{"out"}},
+		"a value may be one":         {[]string{"--name", "x", "d.csv"}, []string{}},
+		"a number, standard input":   {[]string{"-5", "-"}, []string{}},
+		"a file has some of them":    {[]string{"@args"}, nil},
+		"a parameter is one by {lr}": {[]string{"{lr}", "o"}, []string{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			i := Interface{Words: []string{"data", "out"}}
+			if diff := cmp.Diff(tc.want, i.MissingWords(append([]string{"python3", "train.py"}, tc.words...))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
