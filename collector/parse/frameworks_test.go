@@ -152,21 +152,54 @@ func TestFrameworksAreReadAsTheDocumentationSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []string
-			for line := range strings.Lines(tc.lines) {
-				samples, err := p.Parse(nil, []byte(strings.TrimRight(line, "\r\n")))
-				if err != nil {
-					t.Errorf("%q: %v", line, err)
-				}
-				for _, s := range samples {
-					one := fmt.Sprintf("%s=%v", s.Metric, s.Value)
-					if s.Step != collector.NoStep {
-						one += fmt.Sprintf("@%d", s.Step)
-					}
-					got = append(got, one)
-				}
-			}
+			got := readLines(t, p, tc.lines)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("values (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// readLines are the samples of a text, name=value@step.
+func readLines(t *testing.T, p parse.Line, text string) (got []string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		samples, err := p.Parse(nil, []byte(strings.TrimRight(line, "\r\n")))
+		if err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		for _, s := range samples {
+			one := fmt.Sprintf("%s=%v", s.Metric, s.Value)
+			if s.Step != collector.NoStep {
+				one += fmt.Sprintf("@%d", s.Step)
+			}
+			got = append(got, one)
+		}
+	}
+	return got
+}
+
+// Without a filter the same values are read at the end of a program, but for what is not
+// sure to be the metric.
+func TestFrameworksAreReadWithoutAFilter(t *testing.T) {
+	others := map[string][]string{
+		"PyTorch quickstart":       {"loss=2.30299@1", "loss=-0.00087654@1", "Accuracy=44.7@1"}, // Avg loss is another
+		"numpy 2, as a dictionary": {"f1=0.9@2"},
+		"torchtitan":               {"loss=4.9925@3"},
+		"Composer":                 nil, // Train loss/train/total
+		"ESPnet":                   nil,
+		"CleanRL":                  nil,
+	}
+	for name, tc := range frameworks {
+		if tc.filter == none {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			want, other := others[name]
+			if !other {
+				want = tc.want
+			}
+			if diff := cmp.Diff(want, readLines(t, parse.NewTextItems(tc.metrics), tc.lines)); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
 			}
 		})

@@ -91,7 +91,7 @@ func (t *Text) Parse(dst []collector.Point, line []byte) ([]collector.Point, err
 	var err error
 	switch {
 	case t.items:
-		dst = t.colons(dst, line)
+		dst = t.allItems(dst, line)
 	case t.filters == nil:
 		dst, err = t.assignments(dst, line)
 	default:

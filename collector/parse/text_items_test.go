@@ -37,6 +37,8 @@ func TestItems(t *testing.T) {
 		"the end of a sentence":   {[]string{"loss"}, []string{"step 3, loss: 0.5. Done.", "loss: 0.25."}, []found{{"loss", 0.5, 3}, {"loss", 0.25, none}}},
 		"a name with a blank":     {[]string{"valid loss"}, []string{"train loss: 0.5 valid loss: 0.25"}, []found{{"valid loss", 0.25, none}}},
 
+		"print of Python":              {[]string{"val_loss", "acc"}, []string{"epoch 3 val_loss 0.25 acc 1e-3", "val_loss\t0.2"}, []found{{"val_loss", 0.25, 3}, {"acc", 1e-3, 3}, {"val_loss", 0.2, none}}},
+		"no sign, and no metric":       {[]string{"loss"}, []string{"loss 5 of 10", "Best loss 0.5", "loss_0.5", "loss0.5", "loss  6.9 (7.0)", "'loss' 0.5", "loss is 0.5", "loss"}, nil},
 		"the last word of a name":      {[]string{"loss"}, []string{"valid loss: 0.25", "Average loss: 0.1", "{'val loss': 1}", "x.loss: 1", "val_loss: 2"}, nil},
 		"a part of the whole":          {[]string{"Accuracy"}, []string{"Accuracy: 9918/10000 (99%)"}, nil},
 		"a unit, a time, an address":   {[]string{"time", "at"}, []string{"time: 37ms", "time: 12:30:45", "at: 0x10", "at: 10.0.0.1"}, nil},

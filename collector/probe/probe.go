@@ -228,7 +228,7 @@ func (r *Report) read(ctx context.Context, t Target, asked []string, hints map[s
 	for _, name := range asked {
 		if m := found[name]; m != nil {
 			if m.Late {
-				m.Hint = hints[name]
+				m.Hint = cmp.Or(hints[name], "print "+name+"=...")
 			}
 			r.Metrics = append(r.Metrics, *m)
 			delete(found, name) // asked for twice

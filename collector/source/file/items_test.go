@@ -55,6 +55,7 @@ func TestItemsCountWhereNothingElseComes(t *testing.T) {
 		"items alone are read at the end, with their times": {lines: []string{"loss: 0.5", "{'loss': 0.25}"},
 			wantAt: []string{"(loss) 0.5 at 0", "(loss) 0.25 at 1"}},
 		"name=value replaces those before it": {lines: []string{"loss: 0.01", "loss: 0.02", "loss=0.5", "loss: 0.03"}, wantLive: []string{"loss 0.5 at 2"}},
+		"without a sign":                      {lines: []string{"loss 0.5", "val_loss 0.3"}, wantAt: []string{"(loss) 0.5 at 0"}},
 		"of one metric alone": {lines: []string{"loss=0.5 - acc: 0.9", "acc: 0.8, loss: 3"}, wantLive: []string{"loss 0.5 at 0"},
 			wantAt: []string{"(acc) 0.9 at 0", "(acc) 0.8 at 1"}},
 		"all are in order of the text":    {lines: []string{"loss: 1", "acc: 2", "loss: 3"}, wantAt: []string{"(loss) 1 at 0", "(acc) 2 at 1", "(loss) 3 at 2"}},
@@ -124,7 +125,7 @@ func TestItemsAreSaidToBeLate(t *testing.T) {
 		l.feed(i*14, []byte("{'loss': 0.5}\n"))
 		now = now.Add(time.Minute)
 	}
-	if !strings.Contains(said, "use the filter") || !strings.Contains(said, "loss is read at the end") {
+	if !strings.Contains(said, "use the filter") || !strings.Contains(said, "loss is read when the program ends") {
 		t.Errorf("it says %q", said)
 	}
 }

@@ -283,12 +283,13 @@ func (l *lines) reset() {
 
 // notYet yields what was not found so far, when other names have been there for a while.
 func (l *lines) notYet() bool {
-	if len(l.names.Names())+len(l.names.Hints()) == 0 || !l.wait.Due(l.at, len(l.missing)) {
+	late := l.items.found()
+	if len(l.names.Names())+len(l.names.Hints())+len(late) == 0 || !l.wait.Due(l.at, len(l.missing)) {
 		return true
 	}
 	text := "so far " + l.names.Missing(l.asked, l.missing)
-	if late := l.items.found(); len(late) > 0 {
-		text += "; unless that is done, " + strings.Join(late, ", ") + " is read at the end of the program alone"
+	if len(late) > 0 {
+		text += fmt.Sprintf("; %s is read when the program ends, and while it runs if it prints %s=...", strings.Join(late, ", "), late[0])
 	}
 	return l.yield(collector.Point{}, &source.MissingError{Yet: true, Metrics: slices.Clone(l.missing), Text: text})
 }
