@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/pod-security-admission/api"
@@ -78,6 +79,31 @@ func TestBudgetsLetNodesBeDrained(t *testing.T) {
 		}
 		if budgets != 2 {
 			t.Errorf("%d budgets were read, want those of manager and webhook", budgets)
+		}
+	}
+}
+
+// After an upgrade the replicas of each deployment are on nodes of their own still: pods
+// that were replaced do not count.
+func TestReplicasAreSpreadAfterAnUpgrade(t *testing.T) {
+	for name, o := range rendered(t, "") {
+		if o.kind() != "Deployment" {
+			continue
+		}
+		raw, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d appsv1.Deployment
+		if err := yaml.UnmarshalStrict(raw, &d); err != nil {
+			t.Fatal(err)
+		}
+		var keys [][]string
+		for _, c := range d.Spec.Template.Spec.TopologySpreadConstraints {
+			keys = append(keys, c.MatchLabelKeys)
+		}
+		if diff := cmp.Diff([][]string{{appsv1.DefaultDeploymentUniqueLabelKey}}, keys); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
