@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -68,7 +70,7 @@ func NewReportHandler(cfg ReportConfig) (mount string, handler http.Handler, err
 	if err != nil {
 		return "", nil, fmt.Errorf("register the metrics of the report service: %w", err)
 	}
-	s := &reportService{cfg, metrics}
+	s := &reportService{cfg: cfg, metrics: metrics}
 	mount, handler = vernierv1.NewReportServiceHandler(s,
 		connect.WithReadMaxBytes(maxBody), connect.WithInterceptors(connect.UnaryInterceptorFunc(metrics.observe), connect.UnaryInterceptorFunc(s.trace)))
 	return mount, s.guard(handler), nil
@@ -102,6 +104,10 @@ func caller(ctx context.Context) collector.TrialID {
 type reportService struct {
 	cfg     ReportConfig
 	metrics *reportMetrics
+
+	mu sync.Mutex
+	// logged is when it was last logged that the store fails.
+	logged time.Time
 }
 
 // trace is an interceptor that adds calls to the traces of their trials.
@@ -271,8 +277,22 @@ func notStored(ctx context.Context, err error) error {
 // reject counts the points of a call that was not accepted (a call without
 // points counts as one) and returns err.
 func (s *reportService) reject(err error, points int) error {
-	s.metrics.rejected.WithLabelValues(reason(err)).Add(float64(max(points, 1)))
+	why := reason(err)
+	s.metrics.rejected.WithLabelValues(why).Add(float64(max(points, 1)))
+	if why == "store" {
+		s.logFailure(err)
+	}
 	return err
+}
+
+// logFailure logs why the store fails, once a minute: every collector tries again.
+func (s *reportService) logFailure(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.cfg.Now(); now.Sub(s.logged) >= time.Minute {
+		s.logged = now
+		slog.Error("points are not stored", "error", err)
+	}
 }
 
 func reason(err error) string {

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -302,6 +303,28 @@ func TestAStoreThatFailsIsNoFaultOfTheCaller(t *testing.T) {
 	}
 	if _, err = client.Hello(t.Context(), &vernierv1.HelloRequest{Attempt: attempt}); connect.CodeOf(err) != connect.CodeUnavailable {
 		t.Errorf("hello: %v", err)
+	}
+}
+
+// Who operates the store finds in the log why it fails, though not once for each report.
+func TestAStoreThatFailsIsLogged(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+
+	f := newFixture(t, false)
+	if err := f.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	client := f.dial(t, token(t, trial, time.Now().Add(time.Hour)), "")
+	var failed error
+	for range 3 {
+		_, failed = client.Report(t.Context(), &vernierv1.ReportRequest{Attempt: attempt, Points: points(1)})
+	}
+	var fault *connect.Error
+	if !errors.As(failed, &fault) || strings.Count(out.String(), fault.Message()) != 1 {
+		t.Errorf("three reports that failed with %v logged %q", failed, out.String())
 	}
 }
 
