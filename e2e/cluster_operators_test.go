@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -180,4 +181,33 @@ func (i *instance) checkOperated(t *testing.T, name string) {
 		}
 		return nil
 	})
+}
+
+// TestOperatorsReplaceEvictedPods evicts the pod of a JobSet's trial. The pod is made
+// again, or all of the JobSet where it says so, and no failure is counted.
+func TestOperatorsReplaceEvictedPods(t *testing.T) {
+	i := withOperators(t)
+	for name, policy := range map[string]string{"replaced": "", "restarted": "failurePolicy: {maxRestarts: 1}, "} {
+		t.Run(name, func(t *testing.T) {
+			job := operatedJob{container: "node", job: `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {` + policy + `replicatedJobs: [{name: node, template: {spec: {
+      backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: node, %[1]s}]}}}}}]}}`}
+			program := fmt.Sprintf(`image: %q, command: [sh, -c, "for i in $(seq 20); do echo epoch=$i loss=${trialParameters.x}; sleep 1; done"]`, trialImage())
+			experiment := job.experiment(t, name, program, func(e *v1beta1.Experiment) {
+				e.Spec.MaxTrialCount, e.Spec.ParallelTrialCount = ptr.To[int32](1), ptr.To[int32](1)
+			})
+			if err := i.client.Create(t.Context(), experiment); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { i.clear(t) })
+			first := i.awaitRunningPod(t, "")
+			i.evict(t, first)
+			i.awaitRunningPod(t, first.UID)
+			i.awaitEnd(t, name)
+			trials := i.trials(t, name)
+			checkTrials(t, name, 1, trials)
+			if o := trials[0].Status.Observation; o == nil || o.Metrics[0].Latest != trials[0].Spec.ParameterAssignments[0].Value {
+				t.Errorf("it observed %+v", o)
+			}
+		})
+	}
 }

@@ -193,15 +193,18 @@ func disruptedExperiment() jobExperiment {
 func TestDisruptionsAreNotFailures(t *testing.T) {
 	i := cluster(t)
 	for name, disrupt := range map[string]func(*testing.T, *corev1.Pod){
-		"eviction": func(t *testing.T, pod *corev1.Pod) {
-			eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-			if err := i.client.SubResource("eviction").Create(t.Context(), pod, eviction); err != nil {
-				t.Fatal(err)
-			}
-		},
+		"eviction":   i.evict,
 		"preemption": i.preempt,
 	} {
 		t.Run(name, func(t *testing.T) { i.checkDisruption(t, disrupt) })
+	}
+}
+
+func (i *instance) evict(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	if err := i.client.SubResource("eviction").Create(t.Context(), pod, eviction); err != nil {
+		t.Fatal(err)
 	}
 }
 
