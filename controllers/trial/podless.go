@@ -48,7 +48,10 @@ func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Tim
 			why, newest = creating.ReplaceAllString(strings.TrimSpace(e.Message), "a pod "), at
 		}
 	}
-	if why == "" && now.Sub(started.Time) > podlessPatience {
+	switch {
+	case strings.Contains(why, " per Container "): // a LimitRange, which does not say of which one
+		why += ". It holds for the collector too: annotations of the namespace set what that asks for, such as " + v1beta1.AnnotationCollector + "cpu-request"
+	case why == "" && now.Sub(started.Time) > podlessPatience:
 		why = nothingMade
 	}
 	return why
