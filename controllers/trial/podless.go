@@ -27,8 +27,8 @@ const (
 )
 
 // creating is how the Job controller begins to tell of a pod, by a name of its own
-// for each attempt.
-var creating = regexp.MustCompile(`^Error creating: pods? "[^"]*" `)
+// for each attempt, after ten of which the events are one.
+var creating = regexp.MustCompile(`^(\(combined from similar events\): )?Error creating: pods? "[^"]*" `)
 
 // podless says why a job has no pods, by the newest warning about it or what it made;
 // "" while nothing is wrong.

@@ -46,6 +46,7 @@ func TestAJobWithoutPodsSaysWhy(t *testing.T) {
 		"a quota": {events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Second)}, want: "2030-01-02T12:00:00Z, because " + quota},
 		"a LimitRange, of the collector it may be": {events: []*corev1.Event{about("Job", "exp-0000",
 			`Error creating: pods "exp-0000-x7k2p" is forbidden: minimum cpu usage per Container is 20m, but request is 10m`, time.Second)}, want: v1beta1.AnnotationCollector + "cpu-request"},
+		"events that are one":     {events: []*corev1.Event{about("Job", "exp-0000", "(combined from similar events): "+overQuota, time.Second)}, want: "2030-01-02T12:00:00Z, because " + quota},
 		"the newest event counts": {events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Minute), about("Job", "exp-0000", "other", time.Second)}, want: "2030-01-02T12:00:00Z, because other"},
 		"of what the job made":    {events: []*corev1.Event{about("ReplicaSet", "exp-0000-workers-0", overQuota, time.Second)}, want: "because " + quota},
 		"of a trial of an experiment that is named like this trial": {change: justStarted, events: []*corev1.Event{about("Job", "exp-0000-0001", overQuota, time.Second)}},
