@@ -15,8 +15,9 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// The columns that vernier export writes besides metrics and parameters.
-var exportColumns = []string{"trial", "name", "state", "best", "start", "end", "seconds"}
+// The columns that vernier export writes besides metrics and parameters, and the index of
+// pandas, which has no name.
+var otherColumns = []string{"trial", "name", "state", "best", "start", "end", "seconds", ""}
 
 // readCSV reads a table with a row for each trial: metrics that the options name,
 // columns of vernier export, and parameters. A parameter's space is what was tried.
@@ -59,7 +60,7 @@ func readCSV(path string, o Options) (*Study, error) {
 		rowOf[id] = i + 2
 	}
 	for _, name := range header {
-		if slices.Contains(exportColumns, name) || s.isMetric(name) {
+		if slices.Contains(otherColumns, name) || s.isMetric(name) {
 			continue
 		}
 		name = strings.TrimPrefix(name, "param.")
@@ -116,7 +117,7 @@ func (s *Study) addRow(header, row []string, id string) (string, error) {
 			t.Started = when(text)
 		case name == "end":
 			t.Ended = when(text)
-		case slices.Contains(exportColumns, name):
+		case slices.Contains(otherColumns, name):
 		case text != "":
 			t.Params[strings.TrimPrefix(name, "param.")] = plain(text)
 		}

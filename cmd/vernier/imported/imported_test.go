@@ -101,6 +101,7 @@ func TestCellsOfATable(t *testing.T) {
 		"of an export":             "trial,name,state,loss,opt\n0,a,Succeeded,0.5,'-O2\n1,b,MetricsUnavailable,unavailable,'s\n",
 		"with a mark of its bytes": "\ufeffname,loss,opt\na,0.5,-O2\nb,,'s\n",
 		"with spaces":              "name, loss, opt\na, 0.5, -O2\nb, , 's\n",
+		"with the index of pandas": ",name,loss,opt\n0,a,0.5,-O2\n1,b,,'s\n",
 		"without some numbers":     "trial,name,loss,opt\n,a,0.5,-O2\n1,b,,'s\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -340,6 +341,7 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 		"an empty table":               {"a.csv", "", Options{Minimize: []string{"loss"}}, "empty"},
 		"no trial":                     {"a.csv", "lr,loss\n", Options{Minimize: []string{"loss"}}, "no trial"},
 		"no database":                  {"a.db", "hello", Options{}, "no storage of Optuna"},
+		"a table that is no .csv":      {"a.tsv", "lr\tloss\n1\t2\n", Options{Minimize: []string{"loss"}}, "name ends in .csv"},
 		"no experiment":                {"a.yaml", "kind: List\nitems: []", Options{}, "kubectl get"},
 		"a trial twice":                {"a.csv", "name,lr,loss\na,1,2\nb,1,2\na,2,2\n", Options{Minimize: []string{"loss"}}, `rows 2 and 4 are both trial "a"`},
 		"a parameter that is none":     {"a.csv", "lr,loss\n1,2\n", Options{Minimize: []string{"loss"}, Space: []v1beta1.ParameterSpec{{Name: "rate"}}}, "-p rate: the trials have no such parameter, but lr"},

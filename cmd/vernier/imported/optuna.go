@@ -62,7 +62,7 @@ func (f optuna) study(name string) (id int64, found string, err error) {
 		return err
 	})
 	if err != nil {
-		return 0, "", fmt.Errorf("it is no storage of Optuna in SQLite: %w", err)
+		return 0, "", fmt.Errorf("it is no storage of Optuna in SQLite, as a file is taken to be unless its name ends in .csv, .yaml, .yml or .json: %w", err)
 	}
 	var all []string
 	for n := range names {
