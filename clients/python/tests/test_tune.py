@@ -23,6 +23,23 @@ def test_a_function_that_always_fails_is_not_called_for_ever():
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize("mode, error", [("threads", ZeroDivisionError), ("processes", RuntimeError)])
+@pytest.mark.parametrize("trials, workers", [(1, 1), (2, 2)])
+def test_a_function_that_fails_in_all_of_few_trials_is_no_result(mode, error, trials, workers):
+    with pytest.raises(error, match="division by zero"):
+        tune(lambda lr, layers: 1 / 0, SPACE, trials=trials, workers=workers, mode=mode)
+
+
+def test_a_failure_is_logged(caplog):
+    def broken(lr, layers):
+        return 1 / (layers - 2)
+
+    failed = [r for r in tune(broken, SPACE, trials=12, algorithm="random").trials if r.state == "failed"]
+    assert 0 < len(failed) < 12
+    assert [m.split(":")[0] for m in caplog.messages] == [f"trial {r.number} failed" for r in failed]
+    assert "layers - 2" in caplog.text
+
+
 @pytest.mark.parametrize("given, error, message", [
     ({"algorithm": "random"}, TypeError, "algorithm would change nothing"),
     ({"name": "other"}, TypeError, "name would change nothing"),

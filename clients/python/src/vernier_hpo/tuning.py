@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import difflib
 import inspect
+import logging
 import multiprocessing
 import os
 import signal
@@ -21,6 +22,7 @@ from .study import Names, Searching, directions
 from .trial import Result, Trial, TrialStopped, whole
 
 
+_log = logging.getLogger("vernier_hpo")
 _TRIALS = 50  # unless more or fewer are asked for
 
 
@@ -58,8 +60,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     settings hold. client: search at the service, in an experiment called name.
     options: those of Study, or of Client.study.
 
-    An exception of the function fails its trial only; tune raises it when each of the first
-    three trials fails. Ctrl-C hands running trials back.
+    An exception of the function fails its trial only, and is logged; tune raises it when each of
+    the first three trials fails, or all of fewer. Ctrl-C hands running trials back.
     """
     if study is not None:
         others = {"client": client, "name": name, "trials": None if trials in (_TRIALS, getattr(study, "limit", None)) else trials}
@@ -111,14 +113,21 @@ class _Run:
     grace = 5.0  # seconds that a process has when nothing waits for its result any more
 
     def __init__(self, function: Callable[..., Any], study: Searching, in_processes: bool) -> None:
-        self.function, self.study = function, study
+        self.function, self.study, self.in_processes = function, study, in_processes
         self.call = self._in_process if in_processes else self._here
         self.failed, self.ended, self.stop = 0, 0, False
+        self.error: Optional[BaseException] = None  # of the last trial that failed
         self._forking = threading.Lock()
 
     def all(self, workers: int) -> None:
         if workers == 1:
-            return self._work()
+            self._work()
+        else:
+            self._in_threads(workers)
+        if self.error is not None and self.failed == self.ended and all(r.state != "succeeded" for r in self.study.trials):
+            raise self.error
+
+    def _in_threads(self, workers: int) -> None:
         with concurrent.futures.ThreadPoolExecutor(workers, "vernier") as pool:
             try:
                 running = [pool.submit(self._work) for _ in range(workers)]
@@ -145,10 +154,13 @@ class _Run:
                 raise
             except Exception as e:
                 error = e
+                _log.warning("trial %d failed: %s: %s", trial.number, type(e).__name__, e,
+                             exc_info=None if self.in_processes else e)  # a process has printed where
             self._count(error)
 
     def _count(self, error: Optional[BaseException]) -> None:
         self.ended, self.failed = self.ended + 1, self.failed + (error is not None)
+        self.error = error or self.error
         if error is not None and self.failed == self.ended and self.ended >= 3:
             self.stop = True
             raise error
