@@ -40,6 +40,14 @@ def test_a_number_that_is_not_finite_is_a_choice(values):
     assert sorted(map(repr, got)) == sorted(map(repr, values))
 
 
+@pytest.mark.parametrize("values", [["adam", "sgd"], {"adam", "sgd"}, range(3)])
+def test_a_list_of_values_is_not_taken_for_one_value(values):  # as Optuna and Ray take theirs
+    with pytest.raises(ValueError, match="choice\\(\\*values\\)"):
+        choice(values)
+    assert len(choice(*values).values) == len(values)
+    assert choice((64, 64)).values == ((64, 64),)
+
+
 class Scalar:
     """A number as numpy and torch have them."""
 

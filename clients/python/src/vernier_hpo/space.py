@@ -62,6 +62,9 @@ def integer(low: int, high: int, *, step: int = 1, log: bool = False, when: When
 
 def choice(*values: Any, when: When = None) -> Parameter:
     """One of the values. If all are finite numbers their order counts; otherwise they are categories, of any type."""
+    if len(values) == 1 and (isinstance(values[0], (list, set, range)) or getattr(values[0], "ndim", 0)):
+        raise ValueError(f"choice({values[0]!r}): give the values as arguments, choice('adam', 'sgd') or choice(*values); "
+                         "to fix a parameter to one list, write a tuple")
     numbers = all(isinstance(v, int) and not isinstance(v, bool) or isinstance(v, float) and math.isfinite(v) for v in values)
     if len({_word(v) for v in values}) != len(values) or not values:
         raise ValueError(f"choice{values!r}: give at least one value, and no two with the same name")
