@@ -239,3 +239,28 @@ def test_a_function_that_has_all_it_uses_runs_from_its_source(asked, function, p
     command = [sys.executable, *container["command"][1:4], "lr=0"]
     out = subprocess.run(command, capture_output=True, text=True, check=True)
     assert out.stdout == printed
+
+
+class Training:
+    def __call__(self, lr, opt):
+        return lr
+
+
+def _TrainModel(lr, opt):
+    return lr
+
+
+def test_an_experiment_has_the_name_of_the_function(monkeypatch):
+    names = []
+
+    def call(self, method, **message):
+        if method == "CreateExperiment":
+            names.append(message["experiment"]["name"])
+        return {**message.get("experiment", {}), "state": "SUCCEEDED"}
+
+    monkeypatch.setattr(Client, "call", call)
+    tune(_TrainModel, SPACE, client=Client("http://x", "t"))
+    tune(Training(), SPACE, client=Client("http://x", "t"), name="mine")
+    assert [n.split("/")[-1] for n in names] == ["trainmodel", "mine"]
+    with pytest.raises(ValueError, match="name="):
+        tune(Training(), SPACE, client=Client("http://x", "t"))

@@ -79,8 +79,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
         _check_names(options)
     own = study is None
     if study is None and client is not None:
-        study = client.study(name or function.__name__.strip("<>").replace("_", "-"), space, minimize=minimize,
-                             maximize=maximize, trials=trials, parallel=workers, **options)
+        study = client.study(name or _name(function), space, minimize=minimize, maximize=maximize,
+                             trials=trials, parallel=workers, **options)
     elif study is None:
         study = Study(space, minimize=minimize, maximize=maximize, trials=trials, parallel=workers, **options)
     try:
@@ -89,6 +89,14 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     finally:
         if own and isinstance(study, Study):
             study.close()
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """An object of Kubernetes has small letters, digits and -, and begins and ends with none of the latter."""
+    name = getattr(function, "__name__", "").strip("<>_").replace("_", "-").lower()
+    if not name:
+        raise ValueError(f"{function!r} has no name: give the experiment one, with name=")
+    return name
 
 
 def _check_given(study: Searching, space: Mapping[str, Parameter], minimize: Names, maximize: Names, others: Mapping[str, Any]) -> None:
