@@ -30,6 +30,14 @@ def test_a_function_that_fails_in_all_of_few_trials_is_no_result(mode, error, tr
         tune(lambda lr, layers: 1 / 0, SPACE, trials=trials, workers=workers, mode=mode)
 
 
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+@pytest.mark.parametrize("returned, message", [
+    ((1, 2), "dictionary of metrics"), (None, "has no value: .*return"), ({"loss": 1}, "has no value, only loss")])
+def test_a_result_that_cannot_be_used_says_what_can(mode, returned, message):
+    with pytest.raises(Exception, match=message):
+        tune(lambda lr, layers: returned, SPACE, trials=1, mode=mode)
+
+
 def test_a_failure_is_logged(caplog):
     def broken(lr, layers):
         return 1 / (layers - 2)

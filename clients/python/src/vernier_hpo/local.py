@@ -170,8 +170,9 @@ class Study(Searching):
                 if outcome == "succeeded":
                     missing = [m for m in self.objectives if m not in final] + bounds.lacking(self.bounds, final)
                     if missing:
-                        raise VernierError(f"trial {number} has no {', '.join(missing)}: report it, or pass it to "
-                                           "succeed", "NOT_MEASURED")
+                        only = f", only {', '.join(final)}" if final else ""
+                        raise VernierError(f"trial {number} has no {', '.join(missing)}{only}: report it, return it from "
+                                           "the function, or pass it to succeed", "NOT_MEASURED")
                     told["values"] = [final[m] for m in self.objectives]
                 if self._curves[number]:
                     told["curve"] = _thinned(self._curves[number])

@@ -254,7 +254,7 @@ def _child(function: Callable[..., Any], about: Mapping[str, Any], pipe: Connect
     try:
         trial = _Reporter(about, pipe)
         result = function(**_arguments(function, trial.params, trial))
-        pipe.send(("done", dict(result) if isinstance(result, Mapping) else None if result is None else float(result)))
+        pipe.send(("done", _measured(result)))
     except TrialStopped:
         pipe.send(("done", None))
     except Exception as e:
@@ -274,10 +274,18 @@ def _succeed(trial: Trial, result: Any) -> None:
         return
     if trial.stop:
         raise TrialStopped(trial.stop)
-    if isinstance(result, Mapping):
+    result = _measured(result)
+    if isinstance(result, dict):
         trial.succeed(**result)
     else:
-        trial.succeed(None if result is None else result)
+        trial.succeed(result)
+
+
+def _measured(result: Any) -> Union[Dict[str, Any], float, None]:
+    if isinstance(result, (list, tuple)):  # as Optuna takes several objectives
+        raise TypeError(f"the function returned {result!r}: return a number, or a dictionary of metrics, such as "
+                        "{'loss': 0.1, 'size': 5}")
+    return dict(result) if isinstance(result, Mapping) else None if result is None else float(result)
 
 
 def _exit(code: Optional[int]) -> str:
