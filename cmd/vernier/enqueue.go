@@ -21,7 +21,8 @@ func newEnqueueCommand(open opener) *cobra.Command {
 		Long: `Queue a point of the search space, with a value for each active parameter, or the
 point of a trial once more, with some parameters changed if they are given. The next
 trial takes it, before the algorithm proposes more. Where the budget has no room for
-another trial, it waits until vernier edit --max-trials makes some.`,
+another trial, it waits until vernier edit --max-trials makes some; an experiment that
+has ended with all of its trials goes on for it, if its resumePolicy is LongRunning.`,
 		Example: `  vernier enqueue charlm lr=0.003 layers=4
   vernier enqueue charlm/12
   vernier enqueue charlm/best lr=0.003`,
@@ -66,10 +67,14 @@ func whenQueued(exp *v1beta1.Experiment, ahead int) string {
 	if m := exp.Spec.MaxTrialCount; m != nil && need > *m {
 		return fmt.Sprintf("once its limit of %d trials is raised: vernier edit %s --max-trials %d", *m, exp.Name, need)
 	}
+	when := "next"
 	if ahead > 0 {
-		return fmt.Sprintf("after %s of the queue", others(ahead))
+		when = fmt.Sprintf("after %s of the queue", others(ahead))
 	}
-	return "next"
+	if m := exp.Spec.MaxTrialCount; exp.IsCompleted() && m != nil {
+		when += fmt.Sprintf(": it goes on, and its limit of trials is %d now", *m)
+	}
+	return when
 }
 
 // queue adds a point to those that an experiment tries next, with an ID of the caller. It
@@ -109,6 +114,10 @@ func queue(ctx context.Context, s *session, at target, values []string, id strin
 	ahead += max(0, initial-int(view.Experiment.Status.Trials))
 	changed := view.Experiment.DeepCopy()
 	changed.Spec.InitialTrials = append(changed.Spec.InitialTrials, v1beta1.InitialTrial{ID: id, ParameterAssignments: point})
+	// One that has ended goes on with the point: a limit that is raised before is the algorithm's to use.
+	if need := changed.Status.Trials + int32(ahead) + 1; changed.IsCompleted() && changed.Spec.MaxTrialCount != nil && *changed.Spec.MaxTrialCount < need {
+		changed.Spec.MaxTrialCount = &need
+	}
 	patch := client.MergeFromWithOptions(view.Experiment, client.MergeFromWithOptimisticLock{})
 	if err := s.client.Patch(ctx, changed, patch, fieldOwner); err != nil {
 		return nil, nil, 0, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
@@ -128,9 +137,7 @@ func takesPoints(exp *v1beta1.Experiment) error {
 	switch {
 	case study.ProposedByService(&exp.Spec):
 		return &exitError{exitConflict, fmt.Errorf("the algorithm %s of experiment %s is a service, which proposes all trials itself: it has no queue", exp.Spec.Algorithm.AlgorithmName, exp.Name)}
-	case exp.IsCompleted() && exp.CanResume():
-		return &exitError{exitConflict, fmt.Errorf("experiment %s has ended: vernier edit %s --max-trials %d lets it go on; queue the point then", exp.Name, exp.Name, exp.Status.Trials+1)}
-	case exp.IsCompleted():
+	case exp.IsCompleted() && !exp.CanResume():
 		return &exitError{exitConflict, fmt.Errorf("experiment %s has ended, and its resumePolicy does not let it go on: make a new one", exp.Name)}
 	}
 	return nil

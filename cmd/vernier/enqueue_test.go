@@ -66,7 +66,8 @@ func TestWhenAQueuedPointIsTried(t *testing.T) {
 		"ended, may go on": {func(e *v1beta1.Experiment) {
 			e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "", metav1.NewTime(noon))
 			e.Spec.ResumePolicy, e.Status.Trials = v1beta1.LongRunning, 24
-		}, true, "vernier edit charlm --max-trials 25"},
+			e.Spec.InitialTrials = []v1beta1.InitialTrial{{ID: "a"}}
+		}, false, "its limit of trials is 26 now"},
 		"a service": {func(e *v1beta1.Experiment) { e.Spec.Algorithm.AlgorithmName = "elsewhere" }, true, "service"},
 	} {
 		t.Run(name, func(t *testing.T) {
