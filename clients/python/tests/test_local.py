@@ -1,6 +1,7 @@
 import itertools
 import json
 import math
+import multiprocessing
 import os
 import threading
 
@@ -260,6 +261,30 @@ def test_a_file_is_of_one_study_at_a_time(tmp_path):
         study.ask().succeed(2)
     with Study(SPACE, minimize="loss", trials=2, file=file) as study:
         assert [t.values for t in study.trials] == [{"loss": 1.0}, {"loss": 2.0}]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")
+def test_a_process_that_was_forked_does_not_take_trials(tmp_path):
+    refused = multiprocessing.get_context("fork").SimpleQueue()
+
+    def work():
+        for use in (study.ask, lambda: trial.succeed(1)):
+            try:
+                use()
+                refused.put("")
+            except VernierError as e:
+                refused.put(str(e))
+
+    with Study(SPACE, minimize="loss", trials=2, file=str(tmp_path / "s.jsonl")) as study:
+        trial = study.ask()
+        process = multiprocessing.get_context("fork").Process(target=work)
+        process.start()
+        process.join()
+        assert all("mode='processes'" in refused.get() for _ in range(2))
+        trial.succeed(2)
+        for trial in study:
+            trial.succeed(1)
+        assert [r.value for r in study.trials] == [2, 1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")

@@ -19,7 +19,7 @@ class Engine:
                  seed: int = 0, stopper: Optional[str] = None,
                  stopper_settings: Optional[Mapping[str, Any]] = None) -> None:
         self.space = space
-        self._calls = 0
+        self._calls, self._pid = 0, os.getpid()
         self._unclaimed: List[Dict[str, Any]] = []  # answers to asks whose calls were cut short
         self._folder = tempfile.TemporaryDirectory(prefix="vernier-")
         self._path = os.path.join(self._folder.name, "space.json")
@@ -39,6 +39,9 @@ class Engine:
 
     def call(self, **request: Any) -> Dict[str, Any]:
         """Send a request, and return its answer. The trials of an ask that Ctrl-C cut short are those of the next one."""
+        if os.getpid() != self._pid:  # it would read answers that are for the other one
+            raise VernierError("the study is of the process that made it: run trials in processes by tune(..., "
+                               "mode='processes'), or share an experiment of the service, Client().study(...)")
         if "ask" in request and self._unclaimed:
             return self._unclaimed.pop(0)
         self._calls += 1
