@@ -138,7 +138,10 @@ func (s Spec) collector() (*v1beta1.MetricsCollectorSpec, error) {
 		return filepath.Join(s.Dir, path)
 	}
 	dir, board := strings.CutPrefix(s.Metrics, "tensorboard:")
-	switch {
+	switch m := macro.FindString(s.Metrics); {
+	case m != "":
+		return nil, fmt.Errorf("--metrics %s: %s is not replaced there, and need not be: each trial has a folder of its own in the place of the one that is named: "+
+			"write the same path for all, such as --metrics runs/metrics.csv, also where the program gets it", s.Metrics, m)
 	case s.Metrics == "" || s.Metrics == "text":
 	case s.Metrics == "json" || s.Metrics == "logfmt":
 		spec.Source = &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Format: v1beta1.FileFormat(strings.ToUpper(s.Metrics))}}

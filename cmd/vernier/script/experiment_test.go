@@ -122,6 +122,12 @@ func TestWhatCannotRunIsRefused(t *testing.T) {
 		}(), "VERNIER_PARAM_N"},
 		"two meanings of a macro":     {aSpec(t, []string{"prog", "{trial}"}, "trial=int(1,2)"), "another name"},
 		"event files without a place": {func() Spec { s := aSpec(t, []string{"prog"}, "x=int(1,2)"); s.Metrics = "tensorboard:"; return s }(), "tensorboard:runs"},
+		"a macro in a path":           {func() Spec { s := aSpec(t, []string{"prog"}, "x=int(1,2)"); s.Metrics = "runs/{trial}/m.csv"; return s }(), "the same path for all"},
+		"a macro in a directory": {func() Spec {
+			s := aSpec(t, []string{"prog"}, "x=int(1,2)")
+			s.Metrics = "tensorboard:runs/{x}"
+			return s
+		}(), "{x} is not replaced"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
