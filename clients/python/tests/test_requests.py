@@ -232,7 +232,15 @@ def test_a_function_that_would_fail_in_pods_is_refused(function, name):
         run(function, SPACE, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=())
 
 
-@pytest.mark.parametrize("function, printed", [(alone, "loss=12.0 lr=0.0\n"), (with_types, "loss=1.0\n")])
+def reporting(lr, trial, opt="a"):
+    for step in range(2):
+        trial.report({"val/loss": step}, loss=trial.params["lr"])
+    trial.report(step=7, seed=trial.seed)
+
+
+@pytest.mark.parametrize("function, printed", [
+    (alone, "loss=12.0 lr=0.0\n"), (with_types, "loss=1.0\n"),
+    (reporting, "step=0 val/loss=0.0 loss=0.0\nstep=1 val/loss=1.0 loss=0.0\nstep=7 seed=0.0\n")])
 def test_a_function_that_has_all_it_uses_runs_from_its_source(asked, function, printed):
     run(function, SPACE, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=())
     (container,) = asked[0]["trialTemplate"]["trialSpec"]["spec"]["template"]["spec"]["containers"]

@@ -33,6 +33,18 @@ names = {}
 # Annotations are left as they are where they name what is not here.
 flags = 0 if job["whole"] else __future__.annotations.compiler_flag
 exec(compile(job["source"], job["name"] + ".py", "exec", flags), names)
+"""
+_TRIAL = """
+import os
+class Trial:
+    def __init__(self):
+        self.params, self.seed, self._step = dict(params), int(os.environ.get("VERNIER_TRIAL_SEED", "0")), -1
+    def report(self, metrics=None, *, step=None, **more):
+        self._step = self._step + 1 if step is None else int(step)
+        print(f"step={self._step}", *(f"{k}={float(v)!r}" for k, v in {**(metrics or {}), **more}.items()), flush=True)
+params["trial"] = Trial()
+"""
+_CALL = """\
 result = names[job["name"]](**params)
 if result is not None:
     values = result if isinstance(result, dict) else {job["metric"]: result}
@@ -75,9 +87,11 @@ def _template(function: Callable[..., Any], space: Mapping[str, Parameter], imag
         })
     except TypeError as e:
         raise ValueError(f"mode='pods' sends the values of choices as JSON: {e}") from e
+    takes_trial = "trial" in inspect.signature(function).parameters and "trial" not in space
+    runner = _RUNNER + (_TRIAL if takes_trial else "") + _CALL
     container: Dict[str, Any] = {
         "name": "function", "image": image,
-        "command": ["python3", "-c", _RUNNER, base64.b64encode(job.encode()).decode()]
+        "command": ["python3", "-c", runner, base64.b64encode(job.encode()).decode()]
         + [f"{n}=${{trialParameters.{n}}}" for n in space],
     }
     if resources:
