@@ -105,7 +105,7 @@ func (s Spec) Unread() string {
 		return ""
 	}
 	source, err := os.ReadFile(s.Argv[i])
-	if err != nil || bytes.Contains(source, []byte("argv")) {
+	if err != nil || bytes.Contains(source, []byte("argv")) || imports(source, "vernier_hpo") {
 		return "" // where it cannot be read, its trials say so
 	}
 	return fmt.Sprintf("%s may ignore --%s=...: no flags were found in it (argparse, click, typer, Hydra), and it does not read sys.argv. With --pass env it gets %s",

@@ -316,6 +316,7 @@ func TestAScriptThatIgnoresItsParameters(t *testing.T) {
 	}{
 		"constants":            {"LR = 0.1\n", AsFlags, "train.py may ignore --lr=...: no flags were found in it (argparse, click, typer, Hydra), and it does not read sys.argv. With --pass env it gets VERNIER_PARAM_LR"},
 		"its own command line": {"import sys\nlr = sys.argv[1]\n", AsFlags, ""},
+		"the Python client's":  {"from vernier_hpo import params\nlr = params()\n", AsFlags, ""},
 		"the environment":      {"import os\n", AsEnvironment, ""},
 	}
 	for name, tc := range tests {
