@@ -108,6 +108,9 @@ func (o *optimizeOptions) config() (lines.Config, error) {
 	case err != nil:
 		return lines.Config{}, usageErrorf("algorithm %s: %w (see --describe %s)", o.algorithm, err, o.algorithm)
 	}
+	if o.stopper != "" && len(study.Objectives) > 1 {
+		return lines.Config{}, usageErrorf("stopping rule %s: a rule looks at one objective, and would stop trials that are good in the others: leave it out, or keep one objective and bound the other metrics in constraints", o.stopper)
+	}
 	config.Stopper, err = o.newStopper()
 	return config, err
 }

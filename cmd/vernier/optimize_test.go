@@ -83,9 +83,11 @@ func TestOptimizeSaysWhatIsWrong(t *testing.T) {
 		"a deadline below zero":         {space, []string{"--space", "SPACE", "--algorithm", "random", "--deadline", "-1s"}, exitUsage, "below zero"},
 		"an unknown rule":               {space, []string{"--space", "SPACE", "--algorithm", "random", "--stopper", "x"}, exitUsage, "medianstop"},
 		"a wrong setting of a rule":     {space, []string{"--space", "SPACE", "--algorithm", "random", "--stopper", "medianstop", "--stopper-setting", "x=1"}, exitUsage, "--describe medianstop"},
-		"a setting of no rule":          {space, []string{"--space", "SPACE", "--algorithm", "random", "--stopper-setting", "x=1"}, exitUsage, "name the rule"},
-		"an argument":                   {space, []string{"SPACE"}, exitUsage, ""},
-		"a description of what is not":  {space, []string{"--describe", "x"}, exitUsage, "see --list"},
+		"a rule for two objectives": {`{"parameters":[{"name":"x","type":"double","min":1,"max":2}],"objectives":[{"name":"a"},{"name":"b"}]}`,
+			[]string{"--space", "SPACE", "--stopper", "medianstop"}, exitUsage, "one objective"},
+		"a setting of no rule":         {space, []string{"--space", "SPACE", "--algorithm", "random", "--stopper-setting", "x=1"}, exitUsage, "name the rule"},
+		"an argument":                  {space, []string{"SPACE"}, exitUsage, ""},
+		"a description of what is not": {space, []string{"--describe", "x"}, exitUsage, "see --list"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
