@@ -49,6 +49,14 @@ def test_a_list_of_values_is_not_taken_for_one_value(values):  # as Optuna and R
     assert choice((64, 64)).values == ((64, 64),)
 
 
+def test_the_order_of_whole_numbers_of_numpy_counts():
+    numpy = pytest.importorskip("numpy", reason="NOT RUN: numpy is not installed")
+    sizes = choice(*numpy.array([64, 16, 32]))
+    assert sizes.kind == "discrete"
+    with Study({"size": sizes}, minimize="x", trials=3, algorithm="grid") as study:
+        assert {trial.params["size"] for trial in study} == {16, 32, 64}
+
+
 class Scalar:
     """A number as numpy and torch have them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 When = Optional[Mapping[str, Sequence[Any]]]
@@ -62,10 +63,10 @@ def integer(low: int, high: int, *, step: int = 1, log: bool = False, when: When
 
 def choice(*values: Any, when: When = None) -> Parameter:
     """One of the values. If all are finite numbers their order counts; otherwise they are categories, of any type."""
-    if len(values) == 1 and (isinstance(values[0], (list, set, range)) or getattr(values[0], "ndim", 0)):
+    if len(values) == 1 and (isinstance(values[0], (list, set, range)) or getattr(values[0], "ndim", False)):
         raise ValueError(f"choice({values[0]!r}): give the values as arguments, choice('adam', 'sgd') or choice(*values); "
                          "to fix a parameter to one list, write a tuple")
-    numbers = all(isinstance(v, int) and not isinstance(v, bool) or isinstance(v, float) and math.isfinite(v) for v in values)
+    numbers = all(isinstance(v, Integral) and not isinstance(v, bool) or isinstance(v, float) and math.isfinite(v) for v in values)
     if len({_word(v) for v in values}) != len(values) or not values:
         raise ValueError(f"choice{values!r}: give at least one value, and no two with the same name")
     if numbers:
@@ -122,7 +123,7 @@ def _common(name: str, p: Parameter, type_key: str, feasible: Dict[str, Any], wo
             bare: bool) -> Dict[str, Any]:
     text = _plain if bare else _number
     if p.values:
-        feasible["list"] = list(p.values) if bare and p.kind == "discrete" else words
+        feasible["list"] = [_plain(v) for v in p.values] if bare and p.kind == "discrete" else words
     else:
         feasible.update(min=text(p.low), max=text(p.high))
         if p.step is not None:
