@@ -57,6 +57,17 @@ def test_the_order_of_whole_numbers_of_numpy_counts():
         assert {trial.params["size"] for trial in study} == {16, 32, 64}
 
 
+def test_rows_keep_what_has_the_same_name_apart():
+    space = {"lr": uniform(0, 1), "state": integer(1, 3), "size": integer(1, 3)}
+    with Study(space, minimize="lr", trials=2) as study:
+        for trial in study:
+            trial.succeed(lr=5, number=7, **({"size": 9} if trial.number else {}))
+        params = [r.params for r in study.trials]
+        assert study.rows() == [
+            {"number": i, "state": "succeeded", "param.lr": p["lr"], "param.state": p["state"], "param.size": p["size"],
+             "lr": 5, "metric.number": 7, **({"size": 9} if i else {})} for i, p in enumerate(params)]
+
+
 class Scalar:
     """A number as numpy and torch have them."""
 

@@ -67,8 +67,15 @@ class Searching(ABC):
         return [r for a, r in all_ if a in kept]
 
     def rows(self) -> List[Dict[str, Any]]:
-        """A dictionary for each trial: number, state, its parameters and its metrics."""
-        return [{"number": r.number, "state": r.state, **r.params, **r.values} for r in self.trials]
+        """A dictionary for each trial: number, state, its parameters and its metrics.
+
+        A parameter with the name of one of the others is param.NAME, a metric called number or state metric.NAME.
+        """
+        trials, own = self.trials, {"number", "state"}
+        taken = own.union(self.objectives, *(r.values for r in trials))
+        return [{"number": r.number, "state": r.state,
+                 **{f"param.{n}" if n in taken else n: v for n, v in r.params.items()},
+                 **{f"metric.{n}" if n in own else n: v for n, v in r.values.items()}} for r in trials]
 
     def dataframe(self) -> Any:
         """The rows as a DataFrame of pandas, which must be installed."""
