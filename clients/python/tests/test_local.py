@@ -1,7 +1,6 @@
 import itertools
 import json
 import math
-import multiprocessing
 import os
 import threading
 
@@ -32,29 +31,6 @@ def test_values_keep_their_types():
             assert type(p["i"]) is int and p["f"] in (0, 0.5, 1) and p["d"] in (1, 2.5, 4)
             assert any(p["c"] is v for v in space["c"].values)
             trial.succeed(1)
-
-
-@pytest.mark.parametrize("values", [(1, 2, math.inf), (None, math.inf, -math.inf, math.nan)])
-def test_a_number_that_is_not_finite_is_a_choice(values):
-    with Study({"norm": choice(*values)}, minimize="x", trials=len(values), algorithm="grid") as study:
-        got = [trial.params["norm"] for trial in study]
-    assert sorted(map(repr, got)) == sorted(map(repr, values))
-
-
-@pytest.mark.parametrize("values", [["adam", "sgd"], {"adam", "sgd"}, range(3)])
-def test_a_list_of_values_is_not_taken_for_one_value(values):  # as Optuna and Ray take theirs
-    with pytest.raises(ValueError, match="choice\\(\\*values\\)"):
-        choice(values)
-    assert len(choice(*values).values) == len(values)
-    assert choice((64, 64)).values == ((64, 64),)
-
-
-def test_the_order_of_whole_numbers_of_numpy_counts():
-    numpy = pytest.importorskip("numpy", reason="NOT RUN: numpy is not installed")
-    sizes = choice(*numpy.array([64, 16, 32]))
-    assert sizes.kind == "discrete"
-    with Study({"size": sizes}, minimize="x", trials=3, algorithm="grid") as study:
-        assert {trial.params["size"] for trial in study} == {16, 32, 64}
 
 
 def test_rows_keep_what_has_the_same_name_apart():
@@ -280,30 +256,6 @@ def test_a_file_is_of_one_study_at_a_time(tmp_path):
         study.ask().succeed(2)
     with Study(SPACE, minimize="loss", trials=2, file=file) as study:
         assert [t.values for t in study.trials] == [{"loss": 1.0}, {"loss": 2.0}]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")
-def test_a_process_that_was_forked_does_not_take_trials(tmp_path):
-    refused = multiprocessing.get_context("fork").SimpleQueue()
-
-    def work():
-        for use in (study.ask, lambda: trial.succeed(1)):
-            try:
-                use()
-                refused.put("")
-            except VernierError as e:
-                refused.put(str(e))
-
-    with Study(SPACE, minimize="loss", trials=2, file=str(tmp_path / "s.jsonl")) as study:
-        trial = study.ask()
-        process = multiprocessing.get_context("fork").Process(target=work)
-        process.start()
-        process.join()
-        assert all("mode='processes'" in refused.get() for _ in range(2))
-        trial.succeed(2)
-        for trial in study:
-            trial.succeed(1)
-        assert [r.value for r in study.trials] == [2, 1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")

@@ -199,3 +199,27 @@ def test_the_error_of_the_function_is_raised_and_not_an_interrupt(monkeypatch):
     monkeypatch.setattr(_Run, "_work", work)
     with pytest.raises(OSError, match="no data"):
         tune(failing_while_one_reports, SPACE, minimize="loss", trials=9, workers=2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")
+def test_a_process_that_was_forked_does_not_take_trials(tmp_path):
+    refused = multiprocessing.get_context("fork").SimpleQueue()
+
+    def work():
+        for use in (study.ask, lambda: trial.succeed(1)):
+            try:
+                use()
+                refused.put("")
+            except VernierError as e:
+                refused.put(str(e))
+
+    with Study(SPACE, minimize="loss", trials=2, file=str(tmp_path / "s.jsonl")) as study:
+        trial = study.ask()
+        process = multiprocessing.get_context("fork").Process(target=work)
+        process.start()
+        process.join()
+        assert all("mode='processes'" in refused.get() for _ in range(2))
+        trial.succeed(2)
+        for trial in study:
+            trial.succeed(1)
+        assert [r.value for r in study.trials] == [2, 1]
