@@ -95,7 +95,11 @@ type Aggregator struct {
 // attempt in order of Source, and within a source in order of Seq. In another
 // order the result is undefined.
 func (g *Aggregator) Add(attempt Attempt, p Point) {
-	if !g.lineage.counts(attempt, &p) {
+	ok, anew := g.lineage.takes(&p)
+	if anew {
+		*g = Aggregator{tail: tail{size: g.tail.size}, lineage: g.lineage}
+	}
+	if !ok || !g.lineage.counts(attempt, &p) {
 		return
 	}
 	at := aggregated{p, g.lineage.age, attempt.ID}
@@ -126,7 +130,7 @@ type lineage struct {
 	// this one and newer ones. In the newest, everything counts.
 	limit, lowest int64
 	stepped       bool // a point that counted has a step
-	plain         bool // a point that counted is none of ItemSource
+	plain         bool // a point was none of ItemSource
 	steps         stepCarrier
 }
 
@@ -144,18 +148,27 @@ func (l *lineage) counts(attempt Attempt, p *Point) bool {
 		l.attempt, l.limit, l.steps = attempt.ID, l.lowest, stepCarrier{}
 	}
 	p.Step = l.steps.of(p)
-	item := strings.HasSuffix(p.Source, ItemSource)
-	if item && l.plain {
-		return false
-	}
 	if l.age > 0 && (p.Step >= l.limit || p.Step == NoStep) {
 		return false // a newer attempt has been there
 	}
 	if p.Step != NoStep {
 		l.lowest, l.stepped = min(l.lowest, p.Step), true
 	}
-	l.plain = l.plain || !item
 	return true
+}
+
+// takes says whether a point may count beside items, and whether what was taken before it
+// does not: items count only where no attempt has anything else of their metric.
+func (l *lineage) takes(p *Point) (ok, anew bool) {
+	switch item := strings.HasSuffix(p.Source, ItemSource); {
+	case item:
+		return !l.plain, false
+	case l.plain:
+		return true, false
+	}
+	anew = l.begun
+	*l = lineage{plain: true}
+	return true, anew
 }
 
 // Observation sums up the points so far. More may follow.

@@ -41,7 +41,7 @@ func TestItemsOfAnOlderAttemptDoNotCountBesideValues(t *testing.T) {
 		want   float64
 	}{
 		"the newer one has a value": {[]collector.Series{bar(0), series(1, "stdout", collector.Point{Value: 0.5, Step: 3})}, 0.5},
-		"the newer one has items":   {[]collector.Series{series(0, "stdout", collector.Point{Value: 0.5, Step: 3}), bar(1)}, 0.01},
+		"the newer one has items":   {[]collector.Series{series(0, "stdout", collector.Point{Value: 0.5, Step: 3}), bar(1)}, 0.5},
 		"there are items alone":     {[]collector.Series{bar(0), bar(1)}, 0.01},
 		"both are of one attempt":   {[]collector.Series{bar(0), series(0, "stdout", collector.Point{Value: 0.5, Step: 3})}, 0.5},
 	}
@@ -49,6 +49,14 @@ func TestItemsOfAnOlderAttemptDoNotCountBesideValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if o := collector.Observe(tc.series, "loss"); o.Min.Value != tc.want {
 				t.Errorf("the least is %v, want %v", o.Min.Value, tc.want)
+			}
+			curve := collector.NewCurve(10)
+			_ = collector.Curves(tc.series).Scan(t.Context(), "", []string{"loss"}, func(a collector.Attempt, p collector.Point) error {
+				curve.Add(a, p)
+				return nil
+			})
+			if first := curve.Buckets()[0]; first.Value != tc.want {
+				t.Errorf("the curve begins with %v, want %v", first.Value, tc.want)
 			}
 		})
 	}

@@ -45,7 +45,7 @@ func CompareAttempts(a, b Attempt) int {
 }
 
 // ItemSource ends the name of a source of values that a text has as `name: value`. They
-// do not count where an attempt that is as new has others of their metric.
+// do not count where any attempt has others of their metric.
 const ItemSource = ":items"
 
 // comparePoints orders the points of a metric in one attempt: by step, then by

@@ -102,7 +102,13 @@ func (c *Curve) Within(from, to int64) { c.sampler.Within(from, to) }
 
 // Add takes in a point. Points come as Aggregator.Add takes them.
 func (c *Curve) Add(attempt Attempt, p Point) {
-	if c.lineage.counts(attempt, &p) {
+	ok, anew := c.lineage.takes(&p)
+	if anew {
+		from, to := c.sampler.from, c.sampler.to
+		c.sampler = NewSampler(c.sampler.stepped.limit)
+		c.sampler.Within(from, to)
+	}
+	if ok && c.lineage.counts(attempt, &p) {
 		c.sampler.Add(p)
 	}
 }

@@ -322,7 +322,7 @@ func probed(report *probe.Report) (metrics []probe.Metric, filter string) {
 	case report == nil:
 		return nil, ""
 	case len(report.Metrics) > 0:
-		return report.Metrics, ""
+		return report.Metrics, liveFilter(report.Metrics)
 	}
 	for _, filter := range []string{parse.ColonFilter, parse.DictFilter} {
 		for _, u := range report.Unread {
@@ -335,4 +335,15 @@ func probed(report *probe.Report) (metrics []probe.Metric, filter string) {
 		}
 	}
 	return nil, ""
+}
+
+// liveFilter is the one that finds all the metrics while a trial runs; "" where some are
+// found then without.
+func liveFilter(metrics []probe.Metric) string {
+	for _, filter := range []string{parse.ColonFilter, parse.DictFilter} {
+		if !slices.ContainsFunc(metrics, func(m probe.Metric) bool { return !m.Late || !strings.Contains(m.Hint, filter) }) {
+			return filter
+		}
+	}
+	return ""
 }

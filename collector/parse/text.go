@@ -159,6 +159,9 @@ func isName(c byte) bool { return isWord(c) || c == '|' || c == '-' || c == '/' 
 // logPrefix is what Python's logging puts before a message.
 var logPrefix = regexp.MustCompile(`^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?:[\w.]+:)?`)
 
+// maxLogPrefix bounds it, in bytes.
+const maxLogPrefix = 200
+
 // endsInName reports whether b ends with a part of a name, so that what follows is
 // not a name of its own: a letter of any script, a digit, one of _ | - /, or one
 // of . : @ # after a word, as in val.loss.
@@ -176,7 +179,7 @@ func endsInName(b []byte) bool {
 	}
 	word := bytes.TrimRightFunc(b[:len(b)-1], func(r rune) bool { return r < utf8.RuneSelf && isWord(byte(r)) || unicode.IsLetter(r) })
 	first, _ := utf8.DecodeRune(b[len(word):])
-	return (first == '_' || unicode.IsLetter(first)) && len(logPrefix.Find(b)) < len(b)
+	return (first == '_' || unicode.IsLetter(first)) && (len(b) > maxLogPrefix || len(logPrefix.Find(b)) < len(b))
 }
 
 // escape begins a sequence that a terminal obeys.

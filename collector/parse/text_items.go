@@ -3,8 +3,8 @@ package parse
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -14,11 +14,10 @@ import (
 // of JSON in a line, and `loss 0.25`, as print("loss", loss) does, in place of
 // name=value.
 //
-// It is stricter than Text, because more lines look so. A word right before a name
-// without quotes belongs to it, so that `valid loss: 0.25` is no value of loss. What
-// follows a number must end it, so that `accuracy: 9918/10000` and `time: 37ms` have
-// none, and an ambiguous number is passed over. Without a colon the number has a point or
-// an exponent, and is not the one before a mean in brackets, `Acc@1 0.39 ( 0.10)`.
+// It is stricter than Text, because more lines look so. A word before a name without
+// quotes belongs to it, so that `valid loss: 0.25` is no value of loss. What follows a
+// number must end it: see goesOn. An ambiguous number is passed over. Without a colon the
+// number has a point or an exponent.
 func NewTextItems(metrics []string) *Text {
 	t, _ := NewText(metrics, nil) // only filters have errors
 	t.items = true
@@ -47,75 +46,79 @@ func (t *Text) allItems(dst []collector.Point, line []byte) []collector.Point {
 // itemAt returns the number of the name line[at:end], as it is written, and its value;
 // nothing if the name is a part of another or has no number.
 func itemAt(line []byte, at, end int) (number []byte, v float64) {
-	before, after := line[:at], line[end:]
-	if len(after) == 0 || endsInName(before) && before[at-1] != '|' {
+	after := line[end:]
+	if len(after) == 0 {
 		return nil, 0
 	}
 	quote := after[0]
 	quoted := quote == '\'' || quote == '"'
 	if quoted {
-		if len(before) == 0 || before[at-1] != quote {
-			return nil, 0
-		}
 		after = after[1:]
-	} else if followsWord(before) {
-		return nil, 0
 	}
 	value, colon := bytes.CutPrefix(trimLeft(after), []byte(":"))
-	if colon {
-		number, v, _ = itemValue(trimLeft(value))
-		return number, v
-	}
-	if quoted || len(value) == len(after) {
+	if !colon && (quoted || len(value) == len(after)) {
 		return nil, 0
 	}
-	number, v, rest := itemValue(value)
-	if !bytes.ContainsAny(number, ".eEnN") || bytes.HasPrefix(trimLeft(rest), []byte("(")) {
+	number, v = itemValue(trimLeft(value))
+	if len(number) == 0 || !colon && !bytes.ContainsAny(number, ".eEnN") || !beginsName(line[:at], quoted, quote) {
 		return nil, 0
 	}
 	return number, v
 }
 
-// followsWord reports whether what comes after b, and one blank, belongs to a word.
-func followsWord(b []byte) bool {
-	before := bytes.TrimSuffix(b, []byte(" "))
-	last, _ := utf8.DecodeLastRune(before)
-	return len(before) < len(b) && unicode.IsLetter(last) && !logLevel.Match(before)
+// beginsName reports whether a name may begin after b, or within a quote.
+func beginsName(b []byte, quoted bool, quote byte) bool {
+	switch {
+	case len(b) == 0:
+		return !quoted
+	case quoted:
+		return b[len(b)-1] == quote
+	}
+	return (b[len(b)-1] == '|' || !endsInName(b)) && !followsWord(b)
 }
 
-// logLevel ends what stands before a message.
-var logLevel = regexp.MustCompile(`\b(?:DEBUG|INFO|WARNING|WARN|ERROR)$`)
+// maxWord bounds how far back a word is looked for, in bytes.
+const maxWord = 40
 
-// wrapper is what numpy 2 puts before a number in a dictionary, np.float64(0.25).
-var wrapper = regexp.MustCompile(`^[A-Za-z_][\w.]*\(`)
+// followsWord reports whether what comes after b, and a blank or more, goes on with a word
+// and so belongs to it. What begins with a digit is none: `Epoch 5 loss`, `37ms loss`.
+func followsWord(b []byte) bool {
+	b = b[max(0, len(b)-maxWord):]
+	before := bytes.TrimRight(b, " ")
+	rest := bytes.TrimRightFunc(before, func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) })
+	word := before[len(rest):]
+	return len(before) < len(b) && len(word) > 0 && !isDigit(word[0]) && scanWord(word) == 0 && !slices.Contains(logLevels, string(word))
+}
+
+// logLevels may stand before a message.
+var logLevels = []string{"DEBUG", "INFO", "WARNING", "WARN", "ERROR"}
+
+// wrapper is what numpy 2 puts before a number in a dictionary, np.float64(0.25), and what
+// PyTorch puts there.
+var wrapper = regexp.MustCompile(`^(?:(?:np|numpy|torch)\.)?(?:float\d*|int\d*|array|tensor)\(`)
 
 // itemValue returns the number that b begins with, perhaps in quotes or what wraps it,
-// as it is written, its value, and what follows. It is empty if there is none, or more
-// of it.
-func itemValue(b []byte) (number []byte, v float64, rest []byte) {
+// as it is written, and its value. It is empty if there is none, or more of it.
+func itemValue(b []byte) (number []byte, v float64) {
 	closing := ""
-	if w := wrapper.Find(b); w != nil {
+	if w := wrapper.Find(b[:min(len(b), maxWord)]); w != nil {
 		b, closing = b[len(w):], ")"
 	} else if len(b) > 0 && (b[0] == '\'' || b[0] == '"') {
 		b, closing = b[1:], string(b[0])
 	}
 	v, n, ok := scanGrouped(b)
 	if !ok || n == 0 {
-		return nil, 0, nil
+		return nil, 0
 	}
 	rest, closed := bytes.CutPrefix(b[n:], []byte(closing))
-	if rest = bytes.TrimPrefix(rest, []byte("%")); !closed || !endsNumber(rest) {
-		return nil, 0, nil
+	if !closed || goesOn.Match(rest[:min(len(rest), maxWord)]) {
+		return nil, 0
 	}
-	return b[:n], v, rest
+	return b[:n], v
 }
 
-// endsNumber reports whether a number may stand before b. A point or a colon is one of
-// the sentence.
-func endsNumber(b []byte) bool {
-	if len(b) > 0 && (b[0] == '.' || b[0] == ':') {
-		b = b[1:]
-		return len(b) == 0 || isSpace(b[0])
-	}
-	return len(b) == 0 || isSpace(b[0]) || bytes.IndexByte([]byte(",;|)]}>+"), b[0]) >= 0
-}
+// goesOn is what makes a number the part of another text: a letter or sign right behind
+// it, tqdm's bar behind its percentage, a part of the whole, a unit, a list, and a mean in
+// brackets behind the value of a batch, `6.9 (7.0)`. A point or a colon is one of the
+// sentence.
+var goesOn = regexp.MustCompile(`^(?:[^\s,;|)\]}>+%.:]|[.:]\S|%[^\s,;|)\]}>.]|%\||,?\s+[\d/]|\s+(?:of|ms|s|sec)\b|\s*\(\s*[-+]?\d*[.eE])`)

@@ -1,6 +1,7 @@
 package parse_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +35,7 @@ func TestItems(t *testing.T) {
 		"PyTorch's tutorials":     {[]string{"loss", "Loss"}, []string{"loss: 2.304  [   64/60000]", "Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.3"}, []found{{"loss", 2.304, none}, {"Loss", 2.3, 1}}},
 		"a level, and a percent":  {[]string{"acc"}, []string{"10:00:01 INFO acc: 97.5%", "[INFO] acc: 98%."}, []found{{"acc", 97.5, none}, {"acc", 98, none}}},
 		"NaN":                     {[]string{"loss"}, []string{"loss: nan,", "loss: None"}, []found{{"loss", 0, none}}},
+		"words that are none":     {[]string{"loss"}, []string{"Epoch 5 loss: 0.5", "37ms loss: 0.25", "lr 1e-4  loss: 0.2", "acc nan loss: 0.1"}, []found{{"loss", 0.5, 5}, {"loss", 0.25, none}, {"loss", 0.2, none}, {"loss", 0.1, none}}},
 		"the end of a sentence":   {[]string{"loss"}, []string{"step 3, loss: 0.5. Done.", "loss: 0.25."}, []found{{"loss", 0.5, 3}, {"loss", 0.25, none}}},
 		"a name with a blank":     {[]string{"valid loss"}, []string{"train loss: 0.5 valid loss: 0.25"}, []found{{"valid loss", 0.25, none}}},
 
@@ -41,6 +43,10 @@ func TestItems(t *testing.T) {
 		"no sign, and no metric":       {[]string{"loss"}, []string{"loss 5 of 10", "Best loss 0.5", "loss_0.5", "loss0.5", "loss  6.9 (7.0)", "'loss' 0.5", "loss is 0.5", "loss"}, nil},
 		"the last word of a name":      {[]string{"loss"}, []string{"valid loss: 0.25", "Average loss: 0.1", "{'val loss': 1}", "x.loss: 1", "val_loss: 2"}, nil},
 		"a part of the whole":          {[]string{"Accuracy"}, []string{"Accuracy: 9918/10000 (99%)"}, nil},
+		"a word with a digit":          {[]string{"loss", "accuracy"}, []string{"L1 loss: 0.30, L2 loss: 0.20", "top5 accuracy: 0.93", "val   loss: 0.60", "model_1 loss 0.3"}, nil},
+		"what goes on after a blank":   {[]string{"accuracy"}, []string{"accuracy: 9918 / 10000", "accuracy: 9918 of 10000", "accuracy: 37 ms", "accuracy: 1 234.5", "accuracy: 0.3, 0.4, 0.5", "accuracy: f(0.5)"}, nil},
+		"the bar of tqdm":              {[]string{"test"}, []string{"test:  45%|####5     | 45/100 [00:10<00:12]"}, nil},
+		"a batch beside its mean":      {[]string{"loss"}, []string{"loss: 6.94 (6.95)", "loss: 6.94 ( 7e-1)", "loss 6.94 (6.95)"}, nil},
 		"a unit, a time, an address":   {[]string{"time", "at"}, []string{"time: 37ms", "time: 12:30:45", "at: 0x10", "at: 10.0.0.1"}, nil},
 		"a decimal comma":              {[]string{"loss"}, []string{"loss: 0,31"}, nil},
 		"a tensor on a device, a list": {[]string{"loss"}, []string{"loss: tensor(0.5, device='cuda:0')", "loss: [0.5]"}, nil},
@@ -67,5 +73,16 @@ func TestItems(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A line of a MiB must not keep the collector from the others.
+func TestItemsOfLongLines(t *testing.T) {
+	items := parse.NewTextItems([]string{"loss", "f"})
+	for _, piece := range []string{"a training loss of ", "batch loss 0.123 ", "INFO:a.lossa.loss: 1 ", "loss ", "loss: ", "'loss': 'x' "} {
+		points, err := items.Parse(nil, []byte(strings.Repeat(piece, 1<<20/len(piece))))
+		if err != nil || len(points) > 1<<20 {
+			t.Errorf("%q: %d points, %v", piece, len(points), err)
+		}
 	}
 }

@@ -53,4 +53,7 @@ func TestProbeSaysWhatATrialHasLate(t *testing.T) {
 			t.Errorf("%q: metrics %+v, missing %v, want the hint %q", text, r.Metrics, r.Missing, want)
 		}
 	}
+	if all := run(t, probe.Config{Path: write(t, "train.log", "lr=1\nloss: 0.5 - acc: [1]\n")}); len(all.Metrics) != 2 || !all.Metrics[1].Late || len(all.Missing)+len(all.Unread) > 0 {
+		t.Errorf("without metrics: %+v", all)
+	}
 }

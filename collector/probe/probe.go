@@ -178,6 +178,11 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 	asked := metrics
 	if len(asked) == 0 {
 		asked = names
+		for _, name := range slices.Sorted(maps.Keys(hints)) { // what is found of them is Late
+			if name != "" && len(asked) < maxNames {
+				asked = append(asked[:len(asked):len(asked)], name)
+			}
+		}
 	}
 	if len(asked) > 0 {
 		if err := r.read(ctx, t, asked, hints); err != nil {
@@ -192,7 +197,7 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 	if len(metrics) > 0 {
 		r.missing(asked, names, hints)
 	}
-	if len(asked) == 0 {
+	if len(metrics) == 0 && len(r.Metrics) == 0 {
 		r.unread(hints)
 	}
 	t.Describe(r)

@@ -1,6 +1,7 @@
 """What is asked of the service, without one."""
 
 import http.server
+import os
 import subprocess
 import sys
 import threading
@@ -235,17 +236,18 @@ def test_a_function_that_would_fail_in_pods_is_refused(function, name):
 def reporting(lr, trial, opt="a"):
     for step in range(2):
         trial.report({"val/loss": step}, loss=trial.params["lr"])
-    trial.report(step=7, seed=trial.seed)
+    trial.report(step=7, seed=trial.seed, number=trial.number)
+    assert trial.name == "name-0007" and not trial.stop
 
 
 @pytest.mark.parametrize("function, printed", [
     (alone, "loss=12.0 lr=0.0\n"), (with_types, "loss=1.0\n"),
-    (reporting, "step=0 val/loss=0.0 loss=0.0\nstep=1 val/loss=1.0 loss=0.0\nstep=7 seed=0.0\n")])
+    (reporting, "step=0 val/loss=0.0 loss=0.0\nstep=1 val/loss=1.0 loss=0.0\nstep=7 seed=0.0 number=7.0\n")])
 def test_a_function_that_has_all_it_uses_runs_from_its_source(asked, function, printed):
     run(function, SPACE, served(), "name", "image", packages=(), resources={}, minimize="loss", maximize=())
     (container,) = asked[0]["trialTemplate"]["trialSpec"]["spec"]["template"]["spec"]["containers"]
     command = [sys.executable, *container["command"][1:4], "lr=0"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "KATIB_TRIAL_NAME": "name-0007"})
     assert out.stdout == printed
 
 

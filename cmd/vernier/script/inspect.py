@@ -53,7 +53,7 @@ def of_argparse(parser):
 def of_click(command):
     found = []
     for param in command.params:
-        if getattr(param, "param_type_name", "") == "argument" and param.required and param.nargs in (1, -1):
+        if getattr(param, "param_type_name", "") == "argument" and param.required and param.nargs in (1, -1) and not param.envvar:
             words.append(param.name)
         if getattr(param, "param_type_name", "") != "option" or "--help" in param.opts:
             continue
@@ -75,8 +75,11 @@ def of_click(command):
 def patch(source):
     import argparse
 
-    def parse(self, *args, **kwargs):
-        answer("argparse", of_argparse(self))
+    def parse(self, args=None, *more, **kwargs):
+        flags = of_argparse(self)
+        if args is not None:  # not the command line as it is
+            words.clear()
+        answer("argparse", flags)
 
     argparse.ArgumentParser.parse_args = parse
     argparse.ArgumentParser.parse_known_args = parse

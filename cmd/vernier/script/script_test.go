@@ -194,6 +194,13 @@ open("/nonexistent/never", "w")
 	}
 }
 
+func TestWordsAreThoseOfTheCommandLine(t *testing.T) {
+	got, err := Detect(t.Context(), python(t, "import argparse\np = argparse.ArgumentParser()\np.add_argument('data')\np.add_argument('--lr')\np.parse_args(['mine'])\n"), false)
+	if err != nil || len(got.Words) > 0 || len(got.Flags) != 1 {
+		t.Errorf("%+v, %v: a program that parses a list of its own needs no words", got, err)
+	}
+}
+
 func TestMissingWords(t *testing.T) {
 	tests := map[string]struct {
 		words []string

@@ -8,11 +8,11 @@ import (
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
+// maxHeld bounds the items that are held of all metrics, and minHeld those of one. Of more
+// the older half is thinned.
 const (
-	// maxHeld bounds the items of a metric that are held, and heldStretches what the
-	// older half of them is thinned to.
-	maxHeld       = 20_000
-	heldStretches = 1_000
+	maxHeld = 20_000
+	minHeld = 256
 )
 
 // items holds what a text has as `name: value`, of metrics that were not seen as
@@ -20,11 +20,14 @@ const (
 // shows its training in a progress bar may print its result last, under the same name.
 type items struct {
 	parser *parse.Text
+	source string
+	each   int                          // bounds held
 	held   map[string][]collector.Point // by metric, in order of Seq
 }
 
-func newItems(metrics []string) *items {
-	return &items{parser: parse.NewTextItems(metrics), held: map[string][]collector.Point{}}
+func newItems(source string, metrics []string) *items {
+	return &items{parser: parse.NewTextItems(metrics), source: source + collector.ItemSource,
+		each: max(minHeld, maxHeld/max(1, len(metrics))), held: map[string][]collector.Point{}}
 }
 
 // hold takes the samples of the items' parser in a line at a place.
@@ -33,10 +36,10 @@ func (l *lines) hold(at int64) {
 		if !slices.Contains(l.missing, p.Metric) {
 			continue
 		}
-		l.place(&p, l.source+collector.ItemSource, at)
+		l.place(&p, l.items.source, at)
 		held := append(l.items.held[p.Metric], p)
-		if len(held) > maxHeld {
-			held = append(collector.Thin(held[:maxHeld/2], heldStretches), held[maxHeld/2:]...)
+		if half := l.items.each / 2; len(held) > l.items.each {
+			held = append(collector.Thin(held[:half], half/8), held[half:]...)
 		}
 		l.items.held[p.Metric] = held
 	}

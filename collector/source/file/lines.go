@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -65,7 +66,7 @@ func (l *lines) want(cfg Config) (err error) {
 	l.asked = source.NotFound(cfg.Metrics, func(string) bool { return false })
 	l.missing = slices.Clone(l.asked)
 	if cfg.Format == parse.FormatText && len(cfg.Filters) == 0 {
-		l.items = newItems(l.asked)
+		l.items = newItems(l.source, l.asked)
 	}
 	if cfg.Explain {
 		l.names, err = parse.NewNames(parse.NamesConfig{Format: cfg.Format, Filters: cfg.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
@@ -234,7 +235,8 @@ func (l *lines) tail(at int64, b []byte, killed bool) bool {
 	torn, err := l.parseTail(l.parser, text, killed)
 	ok := l.report(at, err)
 	if l.items != nil {
-		_, _ = l.parseTail(l.items.parser, text, killed)
+		also, _ := l.parseTail(l.items.parser, text, killed)
+		torn = cmp.Or(torn, also)
 		l.hold(at)
 	}
 	if ok && torn != "" {
@@ -287,10 +289,15 @@ func (l *lines) notYet() bool {
 	if len(l.names.Names())+len(l.names.Hints())+len(late) == 0 || !l.wait.Due(l.at, len(l.missing)) {
 		return true
 	}
-	text := "so far " + l.names.Missing(l.asked, l.missing)
-	if len(late) > 0 {
-		text += fmt.Sprintf("; %s is read when the program ends, and while it runs if it prints %s=...", strings.Join(late, ", "), late[0])
+	var texts []string
+	if never := source.NotFound(l.missing, func(m string) bool { return slices.Contains(late, m) }); len(never) > 0 {
+		texts = append(texts, l.names.Missing(l.asked, never))
 	}
+	for _, m := range late {
+		how := cmp.Or(l.names.Hints()[m], "print "+m+"=...")
+		texts = append(texts, fmt.Sprintf("%s is read when the program ends; to see it before: %s", m, how))
+	}
+	text := "so far " + strings.Join(texts, "; ")
 	return l.yield(collector.Point{}, &source.MissingError{Yet: true, Metrics: slices.Clone(l.missing), Text: text})
 }
 

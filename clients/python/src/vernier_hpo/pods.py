@@ -14,7 +14,7 @@ import types
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from .remote import Client, RemoteStudy
-from .space import Parameter, check
+from .space import Parameter, _plain, check
 from .trial import VernierError
 
 # What the pod runs. The first argument is everything that is the same in all trials, the
@@ -39,6 +39,11 @@ import os
 class Trial:
     def __init__(self):
         self.params, self.seed, self._step = dict(params), int(os.environ.get("VERNIER_TRIAL_SEED", "0")), -1
+        self.name = os.environ.get("KATIB_TRIAL_NAME", "")
+        number = self.name.rpartition("-")[2]
+        self.number = int(number) if number.isdigit() else 0
+        # A pod is told of none of these.
+        self.attempt, self.resource, self.why, self.stop, self.lost, self.ended = 1, 0, "", "", "", False
     def report(self, metrics=None, *, step=None, **more):
         self._step = self._step + 1 if step is None else int(step)
         print(f"step={self._step}", *(f"{k}={float(v)!r}" for k, v in {**(metrics or {}), **more}.items()), flush=True)
@@ -83,7 +88,7 @@ def _template(function: Callable[..., Any], space: Mapping[str, Parameter], imag
         job = json.dumps({
             "source": source, "name": function.__name__, "metric": metric,
             "packages": list(packages), "whole": not _missing(source, function.__name__, 0),
-            "space": {n: (p.kind, dict(zip(p.words(), p.values))) for n, p in space.items()},
+            "space": {n: (p.kind, dict(zip(p.words(), map(_plain, p.values)))) for n, p in space.items()},
         })
     except TypeError as e:
         raise ValueError(f"mode='pods' sends the values of choices as JSON: {e}") from e

@@ -132,7 +132,7 @@ class _Run:
             self._work()
         else:
             self._in_threads(workers)
-        if self.error is not None and self.failed == self.ended and all(r.state != "succeeded" for r in self.study.trials):
+        if self.error is not None and self.failed == self.ended and all(r.state in ("failed", "pruned") for r in self.study.trials):
             raise self.error
 
     def _in_threads(self, workers: int) -> None:
