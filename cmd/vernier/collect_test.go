@@ -145,7 +145,7 @@ func TestCollectSaysOnceThatAMetricIsMissing(t *testing.T) {
 
 func TestCollectSaysWhyNothingIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "train.log")
-	if err := os.WriteFile(path, []byte("loss: 0.5\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("mean loss: 0.5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, _, err := collectCommand(t, path)
