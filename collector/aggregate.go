@@ -73,7 +73,8 @@ func (o Observation) By(s Strategy) (m Measure, ok bool) {
 // The newest attempt with points of the metric counts. Of earlier attempts only
 // the points below the first step of every newer one count, so that training
 // that resumed from a checkpoint keeps its past and training that began anew
-// does not. An attempt without steps replaces all earlier ones.
+// does not. An attempt without steps replaces all earlier ones. Points of an ItemSource
+// count only if no attempt has others.
 //
 // Min and Max are taken over the finite values; where there is none, over the
 // infinities; where there is none of these either, they are NaN. Values that are
@@ -130,7 +131,7 @@ type lineage struct {
 	// this one and newer ones. In the newest, everything counts.
 	limit, lowest int64
 	stepped       bool // a point that counted has a step
-	plain         bool // a point was none of ItemSource
+	plain         bool // a point came from another source than an ItemSource
 	steps         stepCarrier
 }
 
@@ -157,8 +158,8 @@ func (l *lineage) counts(attempt Attempt, p *Point) bool {
 	return true
 }
 
-// takes says whether a point may count beside items, and whether what was taken before it
-// does not: items count only where no attempt has anything else of their metric.
+// takes reports whether a point may count (ok), and whether the points before it no longer
+// do (anew): points of an ItemSource count only if no attempt has others.
 func (l *lineage) takes(p *Point) (ok, anew bool) {
 	switch item := strings.HasSuffix(p.Source, ItemSource); {
 	case item:

@@ -44,8 +44,8 @@ func CompareAttempts(a, b Attempt) int {
 	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
 }
 
-// ItemSource ends the name of a source of values that a text has as `name: value`. They
-// do not count where any attempt has others of their metric.
+// ItemSource ends the names of sources whose points were written as `name: value`. Such
+// points do not count if any attempt has other points of the metric.
 const ItemSource = ":items"
 
 // comparePoints orders the points of a metric in one attempt: by step, then by

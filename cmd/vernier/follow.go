@@ -41,8 +41,8 @@ func (e *noExperiment) Error() string {
 
 func (e *noExperiment) Unwrap() error { return e.cause }
 
-// readExperiment reads an experiment. Where there is none of that name, the error says
-// what was likely meant.
+// readExperiment reads an experiment. If no experiment has that name, the error suggests the
+// nearest one.
 func readExperiment(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1beta1.Experiment, error) {
 	experiment := &v1beta1.Experiment{}
 	err := c.Get(ctx, key, experiment)

@@ -337,8 +337,8 @@ func probed(report *probe.Report) (metrics []probe.Metric, filter string) {
 	return nil, ""
 }
 
-// liveFilter is the one that finds all the metrics while a trial runs; "" where some are
-// found then without.
+// liveFilter is the filter with which all the metrics are read while a trial runs; "" if
+// some are without one.
 func liveFilter(metrics []probe.Metric) string {
 	for _, filter := range []string{parse.ColonFilter, parse.DictFilter} {
 		if !slices.ContainsFunc(metrics, func(m probe.Metric) bool { return !m.Late || !strings.Contains(m.Hint, filter) }) {

@@ -14,10 +14,10 @@ import (
 // of JSON in a line, and `loss 0.25`, as print("loss", loss) does, in place of
 // name=value.
 //
-// It is stricter than Text, because more lines look so. A word before a name without
-// quotes belongs to it, so that `valid loss: 0.25` is no value of loss. What follows a
-// number must end it: see goesOn. An ambiguous number is passed over. Without a colon the
-// number has a point or an exponent.
+// It is stricter than Text, because more lines look like this. A word before a name
+// without quotes is part of the name, so `valid loss: 0.25` is not a value of loss. A
+// number that is ambiguous, or part of something else (see goesOn), is passed over.
+// Without a colon the number needs a point or an exponent.
 func NewTextItems(metrics []string) *Text {
 	t, _ := NewText(metrics, nil) // only filters have errors
 	t.items = true
@@ -43,8 +43,8 @@ func (t *Text) allItems(dst []collector.Point, line []byte) []collector.Point {
 	return distinct(dst, start)
 }
 
-// itemAt returns the number of the name line[at:end], as it is written, and its value;
-// nothing if the name is a part of another or has no number.
+// itemAt returns the number after the name line[at:end], as written, and its value. It
+// returns nothing if the name is part of a longer one or no number follows.
 func itemAt(line []byte, at, end int) (number []byte, v float64) {
 	after := line[end:]
 	if len(after) == 0 {
@@ -80,8 +80,9 @@ func beginsName(b []byte, quoted bool, quote byte) bool {
 // maxWord bounds how far back a word is looked for, in bytes.
 const maxWord = 40
 
-// followsWord reports whether what comes after b, and a blank or more, goes on with a word
-// and so belongs to it. What begins with a digit is none: `Epoch 5 loss`, `37ms loss`.
+// followsWord reports whether b ends with a word and one or more blanks, so that the name
+// after it is the rest of a longer one. Numbers and units (`Epoch 5 loss`, `37ms loss`),
+// nan and log levels are not such words.
 func followsWord(b []byte) bool {
 	b = b[max(0, len(b)-maxWord):]
 	before := bytes.TrimRight(b, " ")
@@ -93,12 +94,12 @@ func followsWord(b []byte) bool {
 // logLevels may stand before a message.
 var logLevels = []string{"DEBUG", "INFO", "WARNING", "WARN", "ERROR"}
 
-// wrapper is what numpy 2 puts before a number in a dictionary, np.float64(0.25), and what
-// PyTorch puts there.
+// wrapper matches what numpy 2 and PyTorch print before a number in a dictionary, as in
+// np.float64(0.25).
 var wrapper = regexp.MustCompile(`^(?:(?:np|numpy|torch)\.)?(?:float\d*|int\d*|array|tensor)\(`)
 
-// itemValue returns the number that b begins with, perhaps in quotes or what wraps it,
-// as it is written, and its value. It is empty if there is none, or more of it.
+// itemValue returns the number that b begins with, as written, without quotes or wrapper,
+// and its value. It returns nothing if there is no number or it is part of something else.
 func itemValue(b []byte) (number []byte, v float64) {
 	closing := ""
 	if w := wrapper.Find(b[:min(len(b), maxWord)]); w != nil {
@@ -117,8 +118,8 @@ func itemValue(b []byte) (number []byte, v float64) {
 	return b[:n], v
 }
 
-// goesOn is what makes a number the part of another text: a letter or sign right behind
-// it, tqdm's bar behind its percentage, a part of the whole, a unit, a list, and a mean in
-// brackets behind the value of a batch, `6.9 (7.0)`. A point or a colon is one of the
-// sentence.
+// goesOn matches what follows a number that is part of something else: a letter or sign
+// right after it, tqdm's bar after a percentage, the rest of a fraction, a unit, a list, or
+// a mean in brackets after the value of a batch, `6.9 (7.0)`. A point or colon before a
+// blank or the end of the line is punctuation.
 var goesOn = regexp.MustCompile(`^(?:[^\s,;|)\]}>+%.:]|[.:]\S|%[^\s,;|)\]}>.]|%\||,?\s+[\d/]|\s+(?:of|ms|s|sec)\b|\s*\(\s*[-+]?\d*[.eE])`)

@@ -88,8 +88,8 @@ type Metric struct {
 	// trial: those of an earlier start of the program, for steps at which a later
 	// one began again, or that lie behind these.
 	Purged int `json:"purged,omitempty"`
-	// Late: a trial has the points when its program ends, since they are written as
-	// `name: value`, and name=value might still come. Hint says what to do.
+	// Late: a trial gets the points only when its program ends, because they are written
+	// as `name: value` and name=value may still come. Hint says how to get them before.
 	Late bool   `json:"late,omitempty"`
 	Hint string `json:"hint,omitempty"`
 }
@@ -177,10 +177,10 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 	r := &Report{Metrics: []Metric{}, Missing: []Missing{}, Seen: []string{}, Troubles: []Trouble{}}
 	asked := metrics
 	if len(asked) == 0 {
-		asked = names
+		asked = slices.Clone(names)
 		for _, name := range slices.Sorted(maps.Keys(hints)) { // what is found of them is Late
 			if name != "" && len(asked) < maxNames {
-				asked = append(asked[:len(asked):len(asked)], name)
+				asked = append(asked, name)
 			}
 		}
 	}

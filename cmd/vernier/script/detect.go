@@ -48,7 +48,7 @@ type Interface struct {
 	// Source is argparse, click, hydra or --help; "" where nothing was found.
 	Source string `json:"source"`
 	Flags  []Flag `json:"flags"`
-	// Words are the arguments without a flag that it needs, in their order.
+	// Words are the names of the positional arguments that it needs, in order.
 	Words []string `json:"words,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import runpy
 import sys
 
 
-# Arguments without a flag, without which the program does not start.
+# The names of positional arguments that the program requires.
 words = []
 
 

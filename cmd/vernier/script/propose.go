@@ -161,8 +161,8 @@ func (i Interface) Missing(parameters []v1beta1.ParameterSpec, argv []string) (o
 	return options
 }
 
-// MissingWords lists the arguments without a flag that the program needs and that are
-// surely not among its arguments. The value of a flag may be one.
+// MissingWords lists the positional arguments that the program needs and that argv certainly
+// lacks. Any word of argv may be one, also the value of a flag.
 func (i Interface) MissingWords(argv []string) []string {
 	given := 0
 	for _, word := range argv[min(len(argv), pythonScript(argv)+1):] {

@@ -8,20 +8,20 @@ import (
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
-// maxHeld bounds the items that are held of all metrics, and minHeld those of one. Of more
-// the older half is thinned.
+// maxHeld bounds the items of all metrics together, except that each metric may have
+// minHeld. Beyond that, the older half is thinned.
 const (
 	maxHeld = 20_000
 	minHeld = 256
 )
 
-// items holds what a text has as `name: value`, of metrics that were not seen as
-// name=value. It is read at the end, and only if no name=value has come: a program that
-// shows its training in a progress bar may print its result last, under the same name.
+// items holds the points that were written as `name: value`, of metrics not seen as
+// name=value so far. They are yielded at the end, unless name=value came: a program that
+// shows a running value in a progress bar may print its result last, under the same name.
 type items struct {
 	parser *parse.Text
 	source string
-	each   int                          // bounds held
+	each   int                          // bounds the points of a metric in held
 	held   map[string][]collector.Point // by metric, in order of Seq
 }
 
@@ -30,7 +30,7 @@ func newItems(source string, metrics []string) *items {
 		each: max(minHeld, maxHeld/max(1, len(metrics))), held: map[string][]collector.Point{}}
 }
 
-// hold takes the samples of the items' parser in a line at a place.
+// hold keeps the samples that the items' parser found in the line at a place.
 func (l *lines) hold(at int64) {
 	for _, p := range l.samples {
 		if !slices.Contains(l.missing, p.Metric) {

@@ -60,8 +60,8 @@ const (
 	maxNames         = 100
 )
 
-// want remembers what is configured, so that items are read, and makes end say what was
-// not found, where that is configured too.
+// want sets which metrics are wanted. If the configuration says so, items are read, and end
+// says what was not found.
 func (l *lines) want(cfg Config) (err error) {
 	l.asked = source.NotFound(cfg.Metrics, func(string) bool { return false })
 	l.missing = slices.Clone(l.asked)
@@ -246,8 +246,8 @@ func (l *lines) tail(at int64, b []byte, killed bool) bool {
 	return ok
 }
 
-// parseTail makes the samples those of a line without an end, and returns the metric of
-// the first that was left out.
+// parseTail parses a line without an end into samples, and returns the metric of the first
+// value that was left out because it may be torn.
 func (l *lines) parseTail(parser parse.Line, text []byte, killed bool) (torn string, err error) {
 	l.samples, err = parser.Parse(l.samples[:0], text)
 	var longer []collector.Point
@@ -363,7 +363,7 @@ func (l *lines) place(p *collector.Point, name string, at int64) {
 	}
 }
 
-// seen is told of a metric that was found.
+// seen notes that a metric was found.
 func (l *lines) seen(metric string) {
 	if len(l.missing) == 0 {
 		return
