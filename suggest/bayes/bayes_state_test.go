@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/box"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
@@ -109,7 +110,7 @@ func TestBayesianRestartsWithManyTrials(t *testing.T) {
 		p := suggest.Proposal{Point: space.Decode([]float64{stream.Float64(), stream.Float64()})}
 		tell(&s, p, bowlAt(0.4)(coordinates(p.Point))...)
 	}
-	theta := gp.NewPrior(2, true).Theta().Text() // not to fit, which takes seconds
+	theta := gp.Smooth(make([]box.Dim, 2)).Theta().Text() // not to fit, which takes seconds
 	s.Trials[872].Meta = suggest.Meta{"gp.halfrank": "873 " + theta, "gp.linear": "873 " + theta, "gp.loghalfrank": "873 " + theta, "gp.power": "873 " + theta}
 	a := bayesian(t, space)
 	for range 3 {

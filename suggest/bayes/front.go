@@ -26,7 +26,7 @@ func (g *surrogates) front(ctx context.Context, number int) (t target, problem s
 	var rows, values [][]float64 // the values of one objective in each row
 	for k := range g.study.Objectives {
 		s := newSample(string(way.transform)+" objective"+strconv.Itoa(k), rowsOf(g.measured), g.objective(k))
-		s.results, s.trend, s.Outcomes = len(g.measured), true, way.transform.Apply(s.Outcomes)
+		s.results, s.prior, s.Outcomes = len(g.measured), gp.Smooth, way.transform.Apply(s.Outcomes)
 		m, ok := g.models.fit(ctx, s, number)
 		if !ok {
 			return t, "singular"

@@ -231,7 +231,7 @@ func (j *Judge) fit(ctx context.Context, s suggest.Study) gp.Theta {
 	d := judgedData(history.NewReader(s.Space), s)
 	begin, _ := d.judged()
 	judgedScale(&begin)
-	begin.trend = true
+	begin.prior = gp.Smooth
 	return (&models{data: d, seed: streams(s.Seed), cache: j.cache}).search(ctx, begin, nil, 0)
 }
 

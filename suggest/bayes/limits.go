@@ -58,7 +58,7 @@ func (g *surrogates) failure(ctx context.Context, number int, kept []int) (limit
 	labels := slices.Concat(slices.Repeat([]float64{-1 - mean}, len(kept)), slices.Repeat([]float64{1 - mean}, len(failed)))
 	s := newSample("failure", rows, labels)
 	s.results = len(g.measured) + len(g.failed)
-	theta := gp.NewPrior(len(g.layout.Dims()), false).Theta().Rounded()
+	theta := gp.Stationary(g.layout.Dims()).Theta().Rounded()
 	if min(len(g.failed), len(kept)) >= fewFailures {
 		// The step from success to failure alone makes a stationary model take short
 		// lengthscales, and so forget between the trials that others failed there.

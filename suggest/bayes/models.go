@@ -145,7 +145,7 @@ func (m *models) search(ctx context.Context, s sample, last gp.Theta, number int
 	if c, ok := m.cache.fits[s.role]; ok && c.seed == m.seed && c.number == number && slices.Equal(c.last, last) && c.sample.equal(s) {
 		return c.theta
 	}
-	prior := gp.NewPrior(len(m.data.layout.Dims()), s.trend)
+	prior := s.prior(m.data.layout.Dims())
 	n := len(s.Rows)
 	var starts []gp.Theta
 	if last != nil {

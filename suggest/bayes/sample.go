@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest/history"
+	"github.com/vernier-ml/vernier/suggest/numeric/box"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
 )
 
@@ -16,14 +17,15 @@ type sample struct {
 	role string
 	// results is how many results there are, which decides when to fit again.
 	results int
-	trend   bool
+	// prior of the hyperparameters: gp.Stationary, unless something else is known.
+	prior func([]box.Dim) gp.Prior
 }
 
 // newSample makes equal rows one: their values are averaged, and weigh as much
 // more as they are many.
 func newSample(role string, rows [][]float64, values []float64) sample {
 	at := make(map[string]int, len(rows))
-	s := sample{role: role}
+	s := sample{role: role, prior: gp.Stationary}
 	var counts []float64
 	for i, row := range rows {
 		key := history.RowKey(row)

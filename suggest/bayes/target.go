@@ -55,9 +55,11 @@ func (g *surrogates) loss(ctx context.Context, number int) (t target, problem st
 	if s.constant() {
 		return t, "constant"
 	}
-	s.results, s.trend = len(g.measured), true
-	s.Outcomes = way.transform.Apply(s.Outcomes)
 	earlier := g.experience(ctx, number, nil)
+	s.results, s.prior, s.Outcomes = len(g.measured), gp.Rough, way.transform.Apply(s.Outcomes)
+	if g.levels.joint() || earlier != nil || g.space.Believed() && number%2 == 1 {
+		s.prior = gp.Smooth // for curves, what earlier studies leave to explain, and to leave a wrong belief
+	}
 	if g.estimator == trees {
 		g.forest(ctx, &t, s, way, number)
 	} else if !g.gaussian(ctx, &t, s, earlier, way, number) {
@@ -120,7 +122,7 @@ func (g *surrogates) perSecond(ctx context.Context, t *target, number int, kept 
 		return false
 	}
 	deviation := stat.PopStdDev(s.Outcomes, nil)
-	s.results, s.trend, s.Outcomes = len(rows), true, gp.Linear.Apply(s.Outcomes)
+	s.results, s.prior, s.Outcomes = len(rows), gp.Smooth, gp.Linear.Apply(s.Outcomes)
 	m, ok := g.models.fit(ctx, s, number)
 	if !ok {
 		return false

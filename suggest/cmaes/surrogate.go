@@ -131,7 +131,7 @@ func nearMean(ctx context.Context, l *history.Follower, s *cmaState) (rows [][]f
 // isotropic are hyperparameters with one lengthscale, in lengths of a usual
 // sample. A process that varies slowly varies much in the end.
 func isotropic(d int, length, noise float64) gp.Theta {
-	theta := gp.NewPrior(d, false).Theta()
+	theta := gp.Stationary(make([]box.Dim, d)).Theta()
 	for i := range d {
 		theta[i] = math.Log(length * math.Sqrt(float64(d)))
 	}

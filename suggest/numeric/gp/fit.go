@@ -9,13 +9,12 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
 
+	"github.com/vernier-ml/vernier/suggest/numeric/box"
 	"github.com/vernier-ml/vernier/suggest/numeric/lbfgs"
 )
 
 // Prior is the density of the logarithms of the hyperparameters: independent
-// normals. It follows Hvarfner, Hellsten and Nardi, "Vanilla Bayesian
-// optimization performs great in high dimensions" (ICML 2024), in that the
-// lengthscales grow with the square root of the number of dimensions.
+// normals.
 type Prior struct {
 	// mean and deviation, in the order of Theta.
 	mean, deviation []float64
@@ -23,21 +22,47 @@ type Prior struct {
 	fixed []bool
 }
 
-// NewPrior is the prior for a number of dimensions. Without a trend, its
-// variance is fixed at zero.
-func NewPrior(dims int, trend bool) Prior {
-	p := Prior{mean: make([]float64, dims+3), deviation: make([]float64, dims+3), fixed: make([]bool, dims+3)}
+// Stationary is the prior of outcomes without a trend: its variance is fixed at
+// zero. It follows Hvarfner, Hellsten and Nardi, "Vanilla Bayesian optimization
+// performs great in high dimensions" (ICML 2024), in that the lengthscales grow
+// with the square root of the number of dimensions.
+func Stationary(dims []box.Dim) Prior {
+	n := len(dims)
+	p := Prior{mean: make([]float64, n+3), deviation: make([]float64, n+3), fixed: make([]bool, n+3)}
 	for d := range dims {
-		p.mean[d] = math.Log(0.5) + math.Log(float64(dims))/2
-		p.deviation[d] = 1
+		p.mean[d], p.deviation[d] = rootLengthscale(0.5, n), 1
 	}
-	p.mean[dims], p.deviation[dims] = 0, 1
-	p.mean[dims+1], p.deviation[dims+1] = math.Log(1e-3), 2
-	p.mean[dims+2], p.deviation[dims+2] = math.Log(0.1), 2
-	if !trend {
-		p.mean[dims+2], p.fixed[dims+2] = logTrend[0], true
-	}
+	p.mean[n], p.deviation[n] = 0, 1
+	p.mean[n+1], p.deviation[n+1] = math.Log(1e-3), 2
+	p.mean[n+2], p.fixed[n+2] = logTrend[0], true
 	return p
+}
+
+// Smooth is the prior of outcomes that may follow a trend.
+func Smooth(dims []box.Dim) Prior {
+	p, n := Stationary(dims), len(dims)
+	p.mean[n+2], p.deviation[n+2], p.fixed[n+2] = math.Log(0.1), 2, false
+	return p
+}
+
+// Rough is the prior of losses of trainings: short lengthscales of the numbers, which
+// few results move little. With those of Smooth a process takes ten results for the
+// whole picture and looks no further. Which choices matter is for the data to say, as
+// there. How it was chosen is in docs/benchmarks.md.
+func Rough(dims []box.Dim) Prior {
+	p := Stationary(dims)
+	for d, dim := range dims {
+		if dim.Kind != box.Choice {
+			p.mean[d], p.deviation[d] = rootLengthscale(0.1, len(dims)), 0.5
+		}
+	}
+	p.deviation[len(dims)] = 0.5
+	return p
+}
+
+// rootLengthscale is the logarithm of a lengthscale that is so long in one dimension.
+func rootLengthscale(length float64, dims int) float64 {
+	return math.Log(length) + math.Log(float64(dims))/2
 }
 
 // Theta is the mean of the prior.

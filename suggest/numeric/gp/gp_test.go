@@ -55,16 +55,16 @@ func TestEvidenceGradient(t *testing.T) {
 	cases := map[string]struct {
 		layout *Layout
 		rows   [][]float64
-		trend  bool
+		prior  func([]box.Dim) Prior
 		theta  Theta
 	}{
-		"without trend": {NewLayout(dims), rows, false, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, logTrend[0]}},
-		"quadratic":     {NewLayout(dims), rows, true, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}},
-		"choices alone": {NewLayout(two), choices, true, Theta{0.2, -0.3, 0.3, -2, -2}},
+		"without trend": {NewLayout(dims), rows, Stationary, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, logTrend[0]}},
+		"quadratic":     {NewLayout(dims), rows, Smooth, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}},
+		"choices alone": {NewLayout(two), choices, Smooth, Theta{0.2, -0.3, 0.3, -2, -2}},
 	}
 	for name, c := range cases {
 		weights := slices.Repeat([]float64{1, 0.5, 3}, 10)
-		f := &Fit{Layout: c.layout, Prior: NewPrior(len(c.layout.Dims()), c.trend), Data: Data{Rows: c.rows, Outcomes: y, Weights: weights}}
+		f := &Fit{Layout: c.layout, Prior: c.prior(c.layout.Dims()), Data: Data{Rows: c.rows, Outcomes: y, Weights: weights}}
 		e := newEvidence(f)
 		gradient, scratch := make([]float64, len(c.theta)), make([]float64, len(c.theta))
 		e.evaluate(c.theta, gradient)
@@ -188,7 +188,7 @@ func TestParallelismLeavesNoTrace(t *testing.T) {
 	rows, y := mixedRows(400)
 	dims := mixedDims()
 	layout := NewLayout(dims)
-	prior := NewPrior(len(dims), true)
+	prior := Smooth(dims)
 	type answer struct {
 		theta          Theta
 		mean, variance []float64
@@ -211,7 +211,7 @@ func TestParallelismLeavesNoTrace(t *testing.T) {
 
 func TestConditionRaisesTheDiagonalWhereItMust(t *testing.T) {
 	layout := NewLayout(continuous(1))
-	theta := NewPrior(1, false).Theta()
+	theta := Stationary(continuous(1)).Theta()
 	same := [][]float64{{0.3}, {0.3}, {0.3}}
 	m, ok := Condition(layout, theta, Data{Rows: same, Outcomes: []float64{1, 1, 1}, Weights: []float64{0, 0, 0}})
 	if !ok || m.jitter == 0 {
@@ -229,7 +229,7 @@ func TestConditionRaisesTheDiagonalWhereItMust(t *testing.T) {
 
 func TestThetaText(t *testing.T) {
 	for _, dims := range []int{0, 1, 2, 3, 10} {
-		theta := NewPrior(dims, true).Theta()
+		theta := Smooth(continuous(dims)).Theta()
 		for i := range theta {
 			theta[i] += float64(i) / 7
 		}
@@ -261,18 +261,51 @@ func TestFitFindsTheRelevantDimension(t *testing.T) {
 		rows = append(rows, x)
 		y = append(y, 1.4*math.Sin(7*x[1]))
 	}
-	prior := NewPrior(3, false)
-	f := &Fit{Layout: NewLayout(continuous(3)), Prior: prior, Data: Data{Rows: rows, Outcomes: y}, Starts: []Theta{prior.Theta()}}
-	theta, value := f.Best(t.Context())
-	if math.IsInf(value, 0) || theta[1] > theta[0]-1 || theta[1] > theta[2]-1 || theta.Noise() > 1e-2 {
-		t.Errorf("theta = %v, log density %v", theta, value)
+	for name, of := range map[string]func([]box.Dim) Prior{"stationary": Stationary, "smooth": Smooth, "rough": Rough} {
+		prior := of(continuous(3))
+		f := &Fit{Layout: NewLayout(continuous(3)), Prior: prior, Data: Data{Rows: rows, Outcomes: y}, Starts: []Theta{prior.Theta()}}
+		theta, value := f.Best(t.Context())
+		if math.IsInf(value, 0) || theta[1] > theta[0]-0.7 || theta[1] > theta[2]-0.7 || theta.Noise() > 1e-2 {
+			t.Errorf("%s: theta = %v, log density %v", name, theta, value)
+		}
+	}
+}
+
+// Ten results in eight dimensions tell a rough process little about the rest of the space,
+// however regular they look.
+func TestRoughClaimsLittle(t *testing.T) {
+	dims := append(continuous(7), box.Dim{Kind: box.Choice, Count: 3})
+	stream := rng.New(1, "gp", 0, "rough")
+	row := func() []float64 {
+		x := make([]float64, len(dims))
+		for d := range x {
+			x[d] = stream.Float64()
+		}
+		x[7] = float64(stream.Uint64N(3))
+		return x
+	}
+	var rows [][]float64
+	var y []float64
+	for range 10 {
+		x := row()
+		rows, y = append(rows, x), append(y, 3*(x[0]-0.5))
+	}
+	unknown := func(of func([]box.Dim) Prior) float64 {
+		prior := of(dims)
+		f := &Fit{Layout: NewLayout(dims), Prior: prior, Data: Data{Rows: rows, Outcomes: y}, Starts: []Theta{prior.Theta()}}
+		theta, _ := f.Best(t.Context())
+		variance := conditioned(t, f.Layout, theta, rows, y).Predict([][]float64{row(), row(), row(), row()}, false).Variance
+		return slices.Max(variance) / theta.Signal()
+	}
+	if smooth, rough := unknown(Smooth), unknown(Rough); rough < 0.6 || smooth > 0.4 {
+		t.Errorf("share of the variance that is left: %v in a smooth process, %v in a rough one", smooth, rough)
 	}
 }
 
 func FuzzParseTheta(f *testing.F) {
 	f.Add("", 0)
 	f.Add("AAAAAA", 0)
-	f.Add(NewPrior(4, true).Theta().Text(), 4)
+	f.Add(Smooth(continuous(4)).Theta().Text(), 4)
 	f.Add("__________", 2)
 	f.Add("AAAAAA\nA", 1)
 	f.Fuzz(func(t *testing.T, text string, dims int) {
