@@ -88,21 +88,18 @@ func realCommand(ctx context.Context, args []string) error {
 		_, wrong := os.Stdout.Write(page.Bytes())
 		return errors.Join(err, wrong)
 	}
-	seen, err := o.seenVerdicts(all)
+	seen, err := seenVerdicts(all)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(pageOf(o.regimes[0]), append(verdictHead(seen, o.regimes[0]), page.Bytes()...), 0o644)
 }
 
-// seenVerdicts are the records by which the verdict half was seen under any regime: the
-// tasks are the same, and those of one trial at a time came first.
-func (o *options) seenVerdicts(here []play.Record) ([]play.Record, error) {
-	if o.regimes[0] == play.Sequential {
-		return here, nil
-	}
-	first, err := play.ReadRecords([]string{filepath.Join(resultsFolder, "verdict.jsonl")})
-	return append(first, here...), err
+// seenVerdicts are the records by which the verdict half was seen under any regime, those
+// of earlier sources first: the tasks are the same.
+func seenVerdicts(here []play.Record) ([]play.Record, error) {
+	before, err := play.ReadRecords([]string{filepath.Join(resultsFolder, "verdict-earlier.jsonl"), filepath.Join(resultsFolder, "verdict.jsonl")})
+	return append(before, here...), err
 }
 
 // completeReal fills in what the flags leave open.
