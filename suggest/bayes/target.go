@@ -57,8 +57,13 @@ func (g *surrogates) loss(ctx context.Context, number int) (t target, problem st
 	}
 	earlier := g.experience(ctx, number, nil)
 	s.results, s.prior, s.Outcomes = len(g.measured), gp.Rough, way.transform.Apply(s.Outcomes)
-	if g.levels.joint() || earlier != nil || g.space.Believed() && number%2 == 1 {
-		s.prior = gp.Smooth // for curves, what earlier studies leave to explain, and to leave a wrong belief
+	switch {
+	case g.levels.joint(): // losses change smoothly along a curve
+		s.prior = gp.Smooth
+	case earlier != nil: // what similar studies do not explain is small and smooth
+		s.prior = gp.Smooth
+	case g.space.Believed() && way.transform == gp.Linear: // a trend leads away from a prior of the user that is wrong
+		s.prior = gp.Smooth
 	}
 	if g.estimator == trees {
 		g.forest(ctx, &t, s, way, number)
