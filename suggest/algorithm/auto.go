@@ -193,7 +193,7 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 	case several:
 		return pick{"nsga2", fmt.Sprintf("a genetic algorithm for %d objectives, as there are %d results or more", len(s.Objectives), autoFronts)}
 	case now.finished < lead(s.Budget):
-		return a.early(number, now)
+		return a.early(s, number, now)
 	case number%autoEvery == 0:
 		return pick{bayes.Name, fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
 	case a.words:

@@ -14,6 +14,12 @@ const (
 	// modelsFrom is the first trial that counts for the model that proposed it: most of those
 	// before it are spread evenly, whatever the model.
 	modelsFrom = 8
+	// modelsShared is the first trial that all models share. Before it the Gaussian process
+	// has all of them, as it needs the fewest results to be better than points at random.
+	modelsShared = 16
+	// modelsTogether is from how many parallel trials on the models share the first ones too:
+	// trials that do not know of each other's results gain by being of several models.
+	modelsTogether = 4
 	// modelsTrust is how many trials of average rank each model is taken to have had before.
 	modelsTrust = 3
 	// modelsSharp says how fast a share falls with the mean rank: from 0 to 1 by e to the
@@ -28,7 +34,7 @@ var models = []string{bayes.Name, autoForest, "tpe"}
 // densities where losses have steps and branches, the process where they are smooth. So
 // each has a share, which grows with how good the trials are that it proposed in this
 // study. What was measured is in docs/benchmarks.md.
-func (a *automatic) early(number int, now situation) pick {
+func (a *automatic) early(s suggest.Study, number int, now situation) pick {
 	arms := []pick{
 		{bayes.Name, "a Gaussian process, as results are few"},
 		{autoForest, "a forest, in case the loss has steps"},
@@ -40,7 +46,7 @@ func (a *automatic) early(number int, now situation) pick {
 		shares = []float64{1, 2, 1}
 	}
 	switch {
-	case !now.forest && !a.space.Conditional():
+	case !now.forest && !a.space.Conditional(), now.forest && number < modelsShared && s.Parallel < modelsTogether:
 		return arms[0]
 	case now.stopped: // where parameters are conditional, the process is the weaker
 		return pick{"tpe", "Parzen estimators, as parameters are conditional and trials are stopped early"}

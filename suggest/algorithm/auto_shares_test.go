@@ -67,13 +67,32 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 200}, map[string]int{}
-		for number := range 100 {
+		for number := modelsShared; number < modelsShared+100; number++ {
 			c.now.finished = number
 			got[built.(*automatic).pick(s, number, c.now).arm]++
 		}
 		near := cmp.Comparer(func(a, b int) bool { return max(a, b)-min(a, b) <= 2 }) // of a sequence that is spread evenly
 		if diff := cmp.Diff(c.want, got, near); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// With a handful of results the process has all trials that a forest could have, unless
+// many run at once.
+func TestAutoBeginsWithTheProcess(t *testing.T) {
+	for parallel, want := range map[int]bool{0: true, 1: true, modelsTogether - 1: true, modelsTogether: false, 64: false} {
+		built, err := newAuto(threeNumbers(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 200, Parallel: parallel}
+		alone := true
+		for number := range modelsShared {
+			alone = alone && built.(*automatic).pick(s, number, situation{finished: number, forest: true}).arm == bayes.Name
+		}
+		if alone != want {
+			t.Errorf("%d at once: the process alone: %v, want %v", parallel, alone, want)
 		}
 	}
 }
