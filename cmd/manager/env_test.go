@@ -234,6 +234,9 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	served := w.serve(ctx, mgr, running)
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
+	if !mgr.GetCache().WaitForCacheSync(ctx) { // before it a question to the API is to be sent again
+		w.t.Fatal("the cache did not start")
+	}
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {

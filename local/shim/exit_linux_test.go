@@ -242,7 +242,7 @@ func TestSignalReachesTheMainProcessOnly(t *testing.T) {
 	p := newPod(t, MountsNone)
 	// The program checkpoints with the help of its worker, which a signal of its own
 	// would end.
-	spec := p.shell(`sh -c 'trap "echo worker was signalled; exit 1" TERM; echo ready; while ! test -e go; do sleep 0.01; done; echo saved' & trap 'touch go; wait; exit 7' TERM; while :; do sleep 0.01; done`)
+	spec := p.shell(`trap 'touch go; wait; exit 7' TERM; sh -c 'trap "echo worker was signalled; exit 1" TERM; echo ready; while ! test -e go; do sleep 0.01; done; echo saved' & while :; do sleep 0.01; done`)
 	spec.Dir = t.TempDir()
 	p.start(spec)
 	await(t, "the worker is ready", func() bool { return strings.Contains(p.output("main", 0), "ready") })
