@@ -233,9 +233,13 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	}
 	served := w.serve(ctx, mgr, running)
 	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	if !mgr.GetCache().WaitForCacheSync(ctx) { // before it a question to the API is to be sent again
-		w.t.Fatal("the cache did not start")
+	syncing, ended := context.WithCancel(ctx)
+	go func() {
+		done <- mgr.Start(ctx)
+		ended()
+	}()
+	if !mgr.GetCache().WaitForCacheSync(syncing) { // until then the API answers Unavailable
+		w.t.Fatal("the manager ended before its cache was filled:", <-done)
 	}
 	var once sync.Once
 	stop = func() {

@@ -66,8 +66,9 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 200}, map[string]int{}
-		for number := modelsShared; number < modelsShared+100; number++ {
+		s := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 200, Parallel: modelsTogether}
+		got := map[string]int{}
+		for number := range 100 {
 			c.now.finished = number
 			got[built.(*automatic).pick(s, number, c.now).arm]++
 		}
@@ -79,20 +80,27 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 }
 
 // With a handful of results the process has all trials that a forest could have, unless
-// many run at once.
+// many run at once. The models share those that follow.
 func TestAutoBeginsWithTheProcess(t *testing.T) {
+	built, err := newAuto(threeNumbers(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for parallel, want := range map[int]bool{0: true, 1: true, modelsTogether - 1: true, modelsTogether: false, 64: false} {
-		built, err := newAuto(threeNumbers(t), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		s := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 200, Parallel: parallel}
-		alone := true
-		for number := range modelsShared {
-			alone = alone && built.(*automatic).pick(s, number, situation{finished: number, forest: true}).arm == bayes.Name
+		alone := func(from, to int) bool {
+			for number := from; number < to; number++ {
+				if built.(*automatic).pick(s, number, situation{finished: number, forest: true}).arm != bayes.Name {
+					return false
+				}
+			}
+			return true
 		}
-		if alone != want {
-			t.Errorf("%d at once: the process alone: %v, want %v", parallel, alone, want)
+		if got := alone(0, modelsShared); got != want {
+			t.Errorf("%d at once: the process has the first trials alone: %v, want %v", parallel, got, want)
+		}
+		if alone(modelsShared, 2*modelsShared) {
+			t.Errorf("%d at once: the process has the trials from %d on alone", parallel, modelsShared)
 		}
 	}
 }
