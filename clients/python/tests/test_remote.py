@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from vernier_hpo import Client, TrialLost, TrialStopped, VernierError, choice, integer, tune, uniform
+from vernier_hpo import Client, TrialLost, TrialStopped, VernierError, choice, integer, loguniform, tune, uniform
 
 SPACE = {"lr": uniform(0, 1), "opt": choice("a", "b")}
 
@@ -83,6 +83,13 @@ def test_a_function_runs_in_pods(client, name):
     assert len(tuned.trials) == 4
     for r in tuned.trials:
         assert math.isclose(r.values["loss"], train(**r.params)["loss"])
+
+
+def test_a_search_at_the_service_begins_at_the_prior(client, name):
+    study = client.study(name, {"lr": loguniform(1e-5, 0.1, prior=1e-3)}, minimize="loss", trials=4)
+    for trial in study:
+        trial.succeed(1)
+    assert math.isclose(study.trials[0].params["lr"], 1e-3)
 
 
 @pytest.mark.parametrize("space, words", [({"lr": uniform(1, 0)}, "max"), ({"n": integer(3, 1)}, "max")])

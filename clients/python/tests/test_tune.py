@@ -72,3 +72,25 @@ def test_an_argument_that_tune_does_not_have_is_named(name, message):
     with pytest.raises(TypeError) as e:
         tune(loss, SPACE, **{name: "loss"})
     assert str(e.value) == message
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+def test_no_trial_begins_after_the_timeout(mode, workers):
+    with Study(SPACE, minimize="loss", algorithm="random") as study:  # without a number of trials
+        tune(loss, SPACE, minimize="loss", study=study, mode=mode, workers=workers, timeout=0.5)
+        trials = study.trials
+        assert trials and all(r.state == "succeeded" for r in trials[:-workers])
+        tune(loss, SPACE, minimize="loss", study=study, mode=mode, workers=workers, timeout=0)
+        assert len(study.trials) == len(trials)
+
+
+def test_pods_have_no_timeout():
+    with pytest.raises(ValueError, match="maxDuration"):
+        tune(loss, SPACE, mode="pods", name="n", image="python", timeout=60)
+
+
+def test_each_trial_has_a_line_in_the_log(caplog):
+    caplog.set_level("INFO", "vernier_hpo")
+    tuned = tune(loss, SPACE, trials=3)
+    assert caplog.messages == [f"trial {r.number}: {r.value} with {r.params}" for r in tuned.trials]

@@ -221,7 +221,8 @@ class Study(Searching):
 
     def _open(self, file: str) -> None:
         """Read what an earlier study left in the file, and go on with it."""
-        header = {"space": self._engine.space["parameters"], "objectives": self.directions}
+        space = [{k: v for k, v in p.items() if k != "prior"} for p in self._engine.space["parameters"]]
+        header = {"space": space, "objectives": self.directions}
         header = json.loads(json.dumps(header))
         lines: List[Dict[str, Any]] = []
         end = 0

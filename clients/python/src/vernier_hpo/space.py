@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 When = Optional[Mapping[str, Sequence[Any]]]
 
@@ -21,6 +21,9 @@ class Parameter:
     distribution: str = "uniform"
     values: Tuple[Any, ...] = ()
     when: When = None
+    prior: Any = None
+    spread: Optional[float] = None
+    weights: Tuple[float, ...] = ()
 
     def words(self) -> List[str]:
         """The values of a choice as the search knows them."""
@@ -41,37 +44,54 @@ class Parameter:
         return _word(value) if self.kind == "categorical" else _plain(value)
 
 
-def uniform(low: float, high: float, *, step: Optional[float] = None, when: When = None) -> Parameter:
-    """A number from low to high, of which all are as likely; with step, low + k * step."""
-    return Parameter("double", low, high, step, "uniform", (), when)
+def uniform(low: float, high: float, *, step: Optional[float] = None, when: When = None,
+            prior: Optional[float] = None, spread: Optional[float] = None) -> Parameter:
+    """A number from low to high, of which all are as likely; with step, low + k * step.
+
+    prior, of any kind of parameter: a value that you believe is good; the search begins there. spread: how far
+    from it good values are likely to be, as a share of the range, above 0 and at most 1. Default 0.1.
+    """
+    return Parameter("double", low, high, step, "uniform", (), when, prior, spread)
 
 
-def loguniform(low: float, high: float, *, when: When = None) -> Parameter:
+def loguniform(low: float, high: float, *, when: When = None, prior: Optional[float] = None,
+               spread: Optional[float] = None) -> Parameter:
     """A positive number whose magnitude is searched: as much from 0.001 to 0.01 as from 0.01 to 0.1."""
-    return Parameter("double", low, high, None, "logUniform", (), when)
+    return Parameter("double", low, high, None, "logUniform", (), when, prior, spread)
 
 
-def normal(low: float, high: float, *, log: bool = False, when: When = None) -> Parameter:
+def normal(low: float, high: float, *, log: bool = False, when: When = None, prior: Optional[float] = None,
+           spread: Optional[float] = None) -> Parameter:
     """A number that is most likely in the middle between low and high."""
-    return Parameter("double", low, high, None, "logNormal" if log else "normal", (), when)
+    return Parameter("double", low, high, None, "logNormal" if log else "normal", (), when, prior, spread)
 
 
-def integer(low: int, high: int, *, step: int = 1, log: bool = False, when: When = None) -> Parameter:
+def integer(low: int, high: int, *, step: int = 1, log: bool = False, when: When = None, prior: Optional[int] = None,
+            spread: Optional[float] = None) -> Parameter:
     """A whole number from low to high, both included."""
-    return Parameter("int", low, high, step if step != 1 else None, "logUniform" if log else "uniform", (), when)
+    return Parameter("int", low, high, step if step != 1 else None, "logUniform" if log else "uniform", (), when,
+                     prior, spread)
 
 
-def choice(*values: Any, when: When = None) -> Parameter:
-    """One of the values. If all are finite numbers their order counts; otherwise they are categories, of any type."""
+def choice(*values: Any, when: When = None, prior: Any = None, weights: Sequence[float] = ()) -> Parameter:
+    """One of the values. If all are finite numbers their order counts; otherwise they are categories, of any type.
+
+    prior: the one that you believe is good. weights: instead, how much you believe in each, in the order of values.
+    """
     if len(values) == 1 and (isinstance(values[0], (list, set, range)) or getattr(values[0], "ndim", False)):
         raise ValueError(f"choice({values[0]!r}): give the values as arguments, choice('adam', 'sgd') or choice(*values); "
                          "to fix a parameter to one list, write a tuple")
     numbers = all(isinstance(v, Integral) and not isinstance(v, bool) or isinstance(v, float) and math.isfinite(v) for v in values)
     if len({_word(v) for v in values}) != len(values) or not values:
         raise ValueError(f"choice{values!r}: give at least one value, and no two with the same name")
-    if numbers:
-        return Parameter("discrete", values=tuple(sorted(values)), when=when)
-    return Parameter("categorical", values=tuple(values), when=when)
+    if len(weights) and len(weights) != len(values):
+        raise ValueError(f"choice{values!r}: there are {len(values)} values and {len(weights)} weights")
+    if numbers and len(weights):
+        values, weights = zip(*sorted(zip(values, weights)))
+    elif numbers:
+        values = tuple(sorted(values))
+    return Parameter("discrete" if numbers else "categorical", values=tuple(values), when=when, prior=prior,
+                     weights=tuple(weights))
 
 
 def check(space: Mapping[str, Parameter]) -> None:
@@ -130,6 +150,9 @@ def _common(name: str, p: Parameter, type_key: str, feasible: Dict[str, Any], wo
             feasible["step"] = text(p.step)
         if p.distribution != "uniform":
             feasible["distribution"] = p.distribution
+    prior = _prior(p, text)
+    if prior:
+        feasible["prior"] = prior
     entry: dict[str, Any] = {"name": name, type_key: p.kind}
     entry.update(feasible if bare else {"feasibleSpace": feasible})
     if p.when:
@@ -138,6 +161,17 @@ def _common(name: str, p: Parameter, type_key: str, feasible: Dict[str, Any], wo
         (other, allowed), = p.when.items()
         entry["when"] = {"parameter": other, "in": [_word(v) for v in allowed]}
     return entry
+
+
+def _prior(p: Parameter, text: Callable[[Any], Any]) -> Dict[str, Any]:
+    prior: Dict[str, Any] = {}
+    if p.prior is not None:
+        prior["value"] = _word(p.prior) if p.kind == "categorical" else text(p.prior)
+    if p.spread is not None:
+        prior["spread"] = text(p.spread)
+    if p.weights:
+        prior["weights"] = [text(w) for w in p.weights]
+    return prior
 
 
 def _number(value: Any) -> str:

@@ -6,10 +6,12 @@ import concurrent.futures
 import difflib
 import inspect
 import logging
+import math
 import multiprocessing
 import os
 import signal
 import threading
+import time
 import traceback
 from multiprocessing.connection import Connection, wait
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
@@ -45,9 +47,9 @@ class Tuned:
 
 def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space: Mapping[str, Parameter], *,
          minimize: Names = (), maximize: Names = (), trials: int = _TRIALS, workers: int = 1, mode: str = "threads",
-         study: Optional[Searching] = None, client: Optional[Client] = None, name: Optional[str] = None,
-         image: Optional[str] = None, packages: Sequence[str] = (), resources: Optional[Mapping[str, str]] = None,
-         **options: Any) -> Tuned:
+         timeout: Optional[float] = None, study: Optional[Searching] = None, client: Optional[Client] = None,
+         name: Optional[str] = None, image: Optional[str] = None, packages: Sequence[str] = (),
+         resources: Optional[Mapping[str, str]] = None, **options: Any) -> Tuned:
     """Call the function with parameters of the space, and find those with the best result.
 
     function gets the parameters by name, and the Trial as `trial` if it has an argument of this
@@ -56,12 +58,14 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     mode: "threads" (with one worker, the caller's own), "processes" (a new process for each
     trial, which frees its memory and may crash), or "pods" (an Experiment whose trials run the
     source of the function in an image; needs name and image).
+    timeout: after so many seconds no trial is begun, and those that run go on to their end.
     study: one to go on with, as it was made: its space, objectives, number of trials and
     settings hold. client: search at the service, in an experiment called name.
     options: those of Study, or of Client.study.
 
     An exception of the function fails its trial only, and is logged; tune raises it when each of
-    the first three trials fails, or all of fewer. Ctrl-C hands running trials back.
+    the first three trials fails, or all of fewer. Ctrl-C hands running trials back. The logger
+    vernier_hpo has a line for each trial, at the level INFO.
     """
     if study is not None:
         others = {"client": client, "name": name, "trials": None if trials in (_TRIALS, getattr(study, "limit", None)) else trials}
@@ -71,6 +75,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     if mode == "pods":
         if not name or not image:
             raise ValueError("mode='pods' needs name, for the experiment, and image, with Python in it")
+        if timeout is not None:
+            raise ValueError("mode='pods' has no timeout: write maxDuration='1h', which also ends the trials that run")
         return Tuned(pods.run(function, space, client or Client(), name, image, minimize=minimize, maximize=maximize,
                               trials=trials, parallel=workers, packages=packages, resources=resources or {}, **options))
     if mode not in ("threads", "processes"):
@@ -84,7 +90,7 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     elif study is None:
         study = Study(space, minimize=minimize, maximize=maximize, trials=trials, parallel=workers, **options)
     try:
-        _Run(function, study, in_processes=mode == "processes").all(workers)
+        _Run(function, study, in_processes=mode == "processes", timeout=timeout).all(workers)
         return Tuned(study)
     finally:
         if own and isinstance(study, Study):
@@ -120,7 +126,8 @@ def _check_names(options: Mapping[str, Any]) -> None:
 class _Run:
     grace = 5.0  # seconds that a process has when nothing waits for its result any more
 
-    def __init__(self, function: Callable[..., Any], study: Searching, in_processes: bool) -> None:
+    def __init__(self, function: Callable[..., Any], study: Searching, in_processes: bool, timeout: Optional[float]) -> None:
+        self.end = math.inf if timeout is None else time.monotonic() + timeout
         self.function, self.study, self.in_processes = function, study, in_processes
         self.call = self._in_process if in_processes else self._here
         self.failed, self.ended, self.stop = 0, 0, False
@@ -146,16 +153,21 @@ class _Run:
                 raise
 
     def _work(self) -> None:
-        while not self.stop:
+        while not self.stop and time.monotonic() < self.end:
             trial = self.study.ask()
             if trial is None:
                 return
+            if time.monotonic() >= self.end:  # it was waited for
+                trial.release()
+                return
             error: Optional[BaseException] = None
+            measured: Any = None
             try:
                 with trial:
                     if self.stop:
                         raise KeyboardInterrupt
-                    _succeed(trial, self.call(trial))
+                    measured = _succeed(trial, self.call(trial))
+                _log.info("trial %d: %s with %s", trial.number, trial.lost or trial.stop or measured, trial.params)
             except KeyboardInterrupt:
                 if self.stop:
                     return  # why is said by what stopped it
@@ -269,9 +281,10 @@ def _arguments(function: Callable[..., Any], params: Mapping[str, Any], trial: A
     return {**params, "trial": trial} if "trial" in wanted and "trial" not in params else dict(params)
 
 
-def _succeed(trial: Trial, result: Any) -> None:
+def _succeed(trial: Trial, result: Any) -> Any:
+    """End the trial, and return what its function measured."""
     if trial.ended:
-        return
+        return "ended"
     if trial.stop:
         raise TrialStopped(trial.stop)
     result = _measured(result)
@@ -279,6 +292,7 @@ def _succeed(trial: Trial, result: Any) -> None:
         trial.succeed(**result)
     else:
         trial.succeed(result)
+    return "done" if result is None else result
 
 
 def _measured(result: Any) -> Union[Dict[str, Any], float, None]:
