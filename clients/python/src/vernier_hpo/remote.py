@@ -286,7 +286,7 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
           more: Mapping[str, Any]) -> Dict[str, Any]:
     objectives = [{"type": d, "objectiveMetricName": m} for m, d in goals]
     spec: Dict[str, Any] = {
-        "parameters": for_experiment(space), "parallelTrialCount": parallel,
+        "parameters": for_experiment(space), "parallelTrialCount": min(parallel, trials or parallel),
         "algorithm": {"algorithmName": algorithm, "algorithmSettings": _settings(settings)},
         "resumePolicy": "LongRunning",  # so that more trials may follow
     }
