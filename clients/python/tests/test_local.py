@@ -379,3 +379,17 @@ def test_an_invalid_study_is_explained(space, options, message):
 def test_a_study_needs_a_metric():
     with pytest.raises(ValueError, match="name the metric"):
         Study(SPACE)
+
+
+def test_a_study_without_a_seed_is_another_each_time():
+    first = []
+    for _ in range(2):
+        with Study(SPACE, minimize="x", algorithm="random", seed=None) as study:
+            first.append([study.ask().params for _ in range(3)])
+    assert first[0] != first[1]
+
+
+def test_counts_may_be_numbers_of_numpy():
+    numpy = pytest.importorskip("numpy", reason="NOT RUN: numpy is not installed")
+    with Study(SPACE, minimize="x", trials=numpy.int64(2), parallel=numpy.int64(2)) as study:
+        assert len(list(study)) == 2

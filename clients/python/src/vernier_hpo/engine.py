@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import tempfile
 from typing import Any, Dict, List, Mapping, Optional
@@ -16,7 +17,7 @@ class Engine:
     """The process: one JSON object a line, one answer for each."""
 
     def __init__(self, space: Dict[str, Any], algorithm: str = "auto", settings: Optional[Mapping[str, Any]] = None,
-                 seed: int = 0, stopper: Optional[str] = None,
+                 seed: Optional[int] = 0, stopper: Optional[str] = None,
                  stopper_settings: Optional[Mapping[str, Any]] = None) -> None:
         self.space = space
         self._calls, self._pid = 0, os.getpid()
@@ -98,9 +99,9 @@ class Engine:
         return said.removeprefix("vernier: ").replace(f"{self._path}: ", "")
 
 
-def _arguments(algorithm: str, settings: Optional[Mapping[str, Any]], seed: int, stopper: Optional[str],
+def _arguments(algorithm: str, settings: Optional[Mapping[str, Any]], seed: Optional[int], stopper: Optional[str],
                stopper_settings: Optional[Mapping[str, Any]]) -> List[str]:
-    arguments = ["--algorithm", algorithm, "--seed", str(seed)]
+    arguments = ["--algorithm", algorithm, "--seed", str(random.getrandbits(31) if seed is None else seed)]
     for name, value in (settings or {}).items():
         arguments += ["--setting", f"{name}={value}"]
     if stopper is not None:

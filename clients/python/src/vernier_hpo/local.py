@@ -28,8 +28,8 @@ class Study(Searching):
 
     space: the parameters by name. minimize, maximize: the metrics to tune, one or several.
     trials: how many at most; None is no limit. parallel: how many run at once, which the
-    algorithm takes into account. algorithm, settings: see docs/algorithms. stopper: a rule
-    that stops trials early by what they report. constraints: on parameters, such as
+    algorithm takes into account. algorithm, settings: see docs/algorithms. seed: of the search; None draws one.
+    stopper: a rule that stops trials early by what they report. constraints: on parameters, such as
     "layers * batch <= 200", and bounds on metrics, such as "size <= 100", which each trial
     then must have; of trials beyond a bound none is the best. initial: points to try first.
     file: where the study is kept, so that a later one with the same arguments goes on with it; one at a time.
@@ -40,7 +40,7 @@ class Study(Searching):
 
     def __init__(self, space: Mapping[str, Parameter], *, minimize: Names = (), maximize: Names = (),
                  trials: Optional[int] = None, parallel: int = 1, algorithm: str = "auto",
-                 settings: Optional[Mapping[str, Any]] = None, seed: int = 0, stopper: Optional[str] = None,
+                 settings: Optional[Mapping[str, Any]] = None, seed: Optional[int] = 0, stopper: Optional[str] = None,
                  stopper_settings: Optional[Mapping[str, Any]] = None, constraints: Sequence[str] = (),
                  initial: Sequence[Mapping[str, Any]] = (), repeats: bool = False, file: Optional[str] = None) -> None:
         self.space, self.directions, self.limit = dict(space), directions(minimize, maximize), trials
@@ -59,7 +59,7 @@ class Study(Searching):
             "parameters": for_engine(space),
             "objectives": [{"name": m, "type": d} for m, d in self.directions],
             "constraints": [*on_parameters, *(b.as_json("name") for b in self.bounds)],
-            "budget": trials or 0, "parallel": parallel,
+            "budget": int(trials or 0), "parallel": int(parallel),
             "repeats": repeats,
             "initial": encoded(self.space, initial),
         }, algorithm, settings, seed, stopper, stopper_settings)

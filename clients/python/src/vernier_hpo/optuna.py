@@ -26,7 +26,7 @@ class VernierSampler(BaseSampler):
     proposes from the first trial on.
     """
 
-    def __init__(self, algorithm: str = "auto", settings: Optional[Mapping[str, Any]] = None, seed: int = 0,
+    def __init__(self, algorithm: str = "auto", settings: Optional[Mapping[str, Any]] = None, seed: Optional[int] = 0,
                  search_space: Optional[Dict[str, BaseDistribution]] = None) -> None:
         self._algorithm, self._settings, self._seed, self._given = algorithm, settings, seed, search_space
         self._lock = threading.Lock()  # Optuna's n_jobs

@@ -20,7 +20,8 @@ class VernierSearch(Searcher):
     """
 
     def __init__(self, space: Mapping[str, Parameter], metric: Optional[str] = None, mode: Optional[str] = None, *,
-                 algorithm: str = "auto", settings: Optional[Mapping[str, Any]] = None, seed: int = 0) -> None:
+                 algorithm: str = "auto", settings: Optional[Mapping[str, Any]] = None,
+                 seed: Optional[int] = 0) -> None:
         super().__init__(metric=metric, mode=mode)
         self._space, self._arguments = dict(space), (algorithm, dict(settings or {}), seed)
         self._engine: Optional[Engine] = None

@@ -286,7 +286,7 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
           more: Mapping[str, Any]) -> Dict[str, Any]:
     objectives = [{"type": d, "objectiveMetricName": m} for m, d in goals]
     spec: Dict[str, Any] = {
-        "parameters": for_experiment(space), "parallelTrialCount": min(parallel, trials or parallel),
+        "parameters": for_experiment(space), "parallelTrialCount": int(min(parallel, trials or parallel)),
         "algorithm": {"algorithmName": algorithm, "algorithmSettings": _settings(settings)},
         "resumePolicy": "LongRunning",  # so that more trials may follow
     }
@@ -296,7 +296,7 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
     else:
         spec["objectives"] = objectives
     if trials is not None:
-        spec["maxTrialCount"] = trials
+        spec["maxTrialCount"] = int(trials)
     if seed is not None:
         spec["seed"] = seed
     if on_parameters:
