@@ -45,6 +45,16 @@ func expressionError(text string, offset int, format string, args ...any) *Const
 	}
 }
 
+// Within is the part of the space in which the i-th parameter, which has finitely many
+// values, has one of them, given by its index.
+func (s Space) Within(i int, index int64) Space {
+	s.constraints = append(slices.Clip(s.constraints), func(p Point) bool {
+		at, ok := p[i].Index()
+		return ok && at == index
+	})
+	return s
+}
+
 // WithConstraints is the space with conditions on its parameters that each
 // point must meet, besides those that it has. The error joins a
 // ConstraintError for each text that is wrong.

@@ -56,10 +56,11 @@ const (
 // says why. The pick is a function of the study alone, so that it is the same
 // after a restart.
 type automatic struct {
-	space suggest.Space
-	arms  map[string]suggest.Algorithm
-	views map[string]*view
-	words bool // at least half of the parameters are categorical
+	space    suggest.Space
+	arms     map[string]suggest.Algorithm
+	views    map[string]*view
+	words    bool // at least half of the parameters are categorical
+	branches []*branch
 }
 
 var _ suggest.Preparer = (*automatic)(nil)
@@ -105,6 +106,13 @@ func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 	if arm, err := design.NewGrid(space, settings); err == nil { // the only one that refuses spaces
 		a.arms["grid"] = arm
 	}
+	var err error
+	if a.branches, err = newBranches(space, settings); err != nil {
+		return nil, err
+	}
+	for _, b := range a.branches {
+		a.arms[b.arm] = b.search
+	}
 	choices := 0
 	for i := range space.Len() {
 		if space.At(i).Kind() == suggest.Categorical {
@@ -118,6 +126,7 @@ func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 // pick is the choice of an algorithm.
 type pick struct {
 	arm, why string
+	one      bool // the next pick depends on what this one proposes
 }
 
 // sign says in a proposal who made it.
@@ -126,6 +135,9 @@ func (p pick) sign(proposal suggest.Proposal) suggest.Proposal {
 		proposal.Why = p.why
 	} else {
 		proposal.Why = p.why + ": " + proposal.Why
+	}
+	if p.one { // what was fitted to a branch says nothing of the whole
+		proposal.Meta = nil
 	}
 	if p.arm == autoAfresh || slices.Contains(models, p.arm) {
 		proposal.Meta = maps.Clone(proposal.Meta)
@@ -153,10 +165,14 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 	for len(out) < n {
 		p := a.pick(s, next+len(out), now)
 		run := 1
-		for run < autoBatch && len(out)+run < n && a.pick(s, next+len(out)+run, now) == p {
+		for !p.one && run < autoBatch && len(out)+run < n && a.pick(s, next+len(out)+run, now) == p {
 			run++
 		}
 		got, err := a.arms[p.arm].Suggest(ctx, a.known(p.arm, s), run)
+		if p.one && err != nil && !propose.Cancelled(ctx) { // constraints leave nothing new there
+			p = pick{arm: bayes.Name, why: "a Gaussian process, as results are few"}
+			got, err = a.arms[p.arm].Suggest(ctx, a.known(p.arm, s), run)
+		}
 		if err != nil {
 			if len(out) > 0 && !propose.Cancelled(ctx) {
 				break // what is there; the error comes again with the next question
@@ -183,25 +199,25 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 	several := len(s.Objectives) > 1
 	switch {
 	case finite && gridded && size <= most && (s.Budget <= 0 || size <= uint64(s.Budget)):
-		return pick{"grid", fmt.Sprintf("all of the %d points, as there are so few", size)}
+		return pick{arm: "grid", why: fmt.Sprintf("all of the %d points, as there are so few", size)}
 	case len(s.Objectives) == 0:
-		return pick{"random", "drawn from the parameters' distributions, as there is no objective to learn from"}
+		return pick{arm: "random", why: "drawn from the parameters' distributions, as there is no objective to learn from"}
 	case several && len(s.Warm) > 0 && now.finished < autoWarm:
-		return pick{"tpe", fmt.Sprintf("Parzen estimators, which learn from earlier studies with %d objectives", len(s.Objectives))}
+		return pick{arm: "tpe", why: fmt.Sprintf("Parzen estimators, which learn from earlier studies with %d objectives", len(s.Objectives))}
 	case several && now.finished < autoFronts:
-		return pick{bayes.Name, fmt.Sprintf("Gaussian processes for %d objectives, as results are few", len(s.Objectives))}
+		return pick{arm: bayes.Name, why: fmt.Sprintf("Gaussian processes for %d objectives, as results are few", len(s.Objectives))}
 	case several:
-		return pick{"nsga2", fmt.Sprintf("a genetic algorithm for %d objectives, as there are %d results or more", len(s.Objectives), autoFronts)}
+		return pick{arm: "nsga2", why: fmt.Sprintf("a genetic algorithm for %d objectives, as there are %d results or more", len(s.Objectives), autoFronts)}
 	case now.finished < lead(s.Budget):
 		return a.early(s, number, now)
 	case number%autoEvery == 0:
-		return pick{bayes.Name, fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
+		return pick{arm: bayes.Name, why: fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
 	case a.words:
-		return pick{"tpe", fmt.Sprintf("Parzen estimators, as most parameters are choices and there are %d results or more", lead(s.Budget))}
+		return pick{arm: "tpe", why: fmt.Sprintf("Parzen estimators, as most parameters are choices and there are %d results or more", lead(s.Budget))}
 	case !finite && now.afresh != a.other(s, number):
-		return pick{autoAfresh, "an evolution strategy that began afresh, in case all the others are in the wrong place"}
+		return pick{arm: autoAfresh, why: "an evolution strategy that began afresh, in case all the others are in the wrong place"}
 	}
-	return pick{"cmaes", fmt.Sprintf("an evolution strategy that goes on from the best, as there are %d results or more", lead(s.Budget))}
+	return pick{arm: "cmaes", why: fmt.Sprintf("an evolution strategy that goes on from the best, as there are %d results or more", lead(s.Budget))}
 }
 
 // other says whether a trial is for the evolution strategy that has not found
@@ -226,6 +242,11 @@ func lead(budget int) int {
 // would lead them away from what they adapt to. The trials keep their numbers: a
 // sample is drawn for the number that its trial gets, and found again by it.
 func (a *automatic) known(arm string, s suggest.Study) suggest.Study {
+	for _, b := range a.branches {
+		if b.arm == arm {
+			return b.study(s)
+		}
+	}
 	if arm != autoAfresh && arm != "cmaes" {
 		return s
 	}

@@ -36,9 +36,9 @@ var models = []string{bayes.Name, autoForest, "tpe"}
 // study. What was measured is in docs/benchmarks.md.
 func (a *automatic) early(s suggest.Study, number int, now situation) pick {
 	arms := []pick{
-		{bayes.Name, "a Gaussian process, as results are few"},
-		{autoForest, "a forest, in case the loss has steps"},
-		{"tpe", "Parzen estimators, in case the loss is rough"},
+		{arm: bayes.Name, why: "a Gaussian process, as results are few"},
+		{arm: autoForest, why: "a forest, in case the loss has steps"},
+		{arm: "tpe", why: "Parzen estimators, in case the loss is rough"},
 	}
 	shares := []float64{2, 1, 1}
 	if a.space.Conditional() {
@@ -49,9 +49,13 @@ func (a *automatic) early(s suggest.Study, number int, now situation) pick {
 	case !now.forest && !a.space.Conditional(), now.forest && number < modelsShared && s.Parallel < modelsTogether:
 		return arms[0]
 	case now.stopped: // where parameters are conditional, the process is the weaker
-		return pick{"tpe", "Parzen estimators, as parameters are conditional and trials are stopped early"}
+		return pick{arm: "tpe", why: "Parzen estimators, as parameters are conditional and trials are stopped early"}
 	case !now.forest:
 		shares = []float64{1, 0, 2}
+	case number >= modelsShared:
+		if b := a.starved(s, number); b != nil {
+			return pick{arm: b.arm, why: b.why, one: true}
+		}
 	}
 	total := 0.0
 	for i := range shares {

@@ -45,6 +45,8 @@ func TestAutoSharesTheEarlyTrials(t *testing.T) {
 	space, err := suggest.NewSpace([]suggest.ParameterSpec{
 		{Name: "solver", Kind: suggest.Categorical, List: []string{"adam", "sgd"}},
 		{Name: "momentum", Kind: suggest.Double, Min: "0", Max: "1", When: &suggest.When{Parameter: "solver", In: []string{"sgd"}}},
+		{Name: "lr", Kind: suggest.Double, Min: "0", Max: "1"},
+		{Name: "batch", Kind: suggest.Int, Min: "1", Max: "64"},
 	})
 	if err != nil {
 		t.Fatal(err)
