@@ -2,6 +2,7 @@ import itertools
 import json
 import math
 import os
+import random
 import threading
 
 import pytest
@@ -318,7 +319,7 @@ class Finished(Searching):
         self.directions, self.bounds = [(m, "minimize") for m in measured[0]], []
         self.results = [Result(i, {}, "succeeded", values) for i, values in enumerate(measured)]
 
-    def ask(self):
+    def _ask(self, until):
         return None
 
     @property
@@ -384,6 +385,7 @@ def test_a_study_needs_a_metric():
 def test_a_study_without_a_seed_is_another_each_time():
     first = []
     for _ in range(2):
+        random.seed(0)  # as programs do for their own sake
         with Study(SPACE, minimize="x", algorithm="random", seed=None) as study:
             first.append([study.ask().params for _ in range(3)])
     assert first[0] != first[1]
@@ -393,3 +395,5 @@ def test_counts_may_be_numbers_of_numpy():
     numpy = pytest.importorskip("numpy", reason="NOT RUN: numpy is not installed")
     with Study(SPACE, minimize="x", trials=numpy.int64(2), parallel=numpy.int64(2)) as study:
         assert len(list(study)) == 2
+    with pytest.raises(TypeError):
+        Study(SPACE, minimize="x", trials=2.7)

@@ -9,6 +9,7 @@ SPACE = {
     "dropout": uniform(0, 0.5, step=0.1, prior=0.1),
     "optimizer": choice("sgd", "adam", "lion", prior="adam"),
     "batch": choice(64, 16, 32, weights=[1, 3, 0.5]),
+    "bias": choice(True, False, prior=False),
 }
 
 
@@ -16,13 +17,14 @@ SPACE = {
 def test_the_search_begins_where_the_user_believes(algorithm):
     with Study(SPACE, minimize="loss", trials=1, algorithm=algorithm) as study:
         (params,) = [trial.params for trial in study]
-    assert params == {"lr": pytest.approx(1e-3), "layers": 7, "dropout": 0.1, "optimizer": "adam", "batch": 16}
+    assert params == {"lr": pytest.approx(1e-3), "layers": 7, "dropout": 0.1, "optimizer": "adam", "batch": 16,
+                      "bias": False}
 
 
 def test_the_service_gets_priors_as_an_experiment_has_them():
     assert {p["name"]: p["feasibleSpace"]["prior"] for p in for_experiment(SPACE)} == {
         "lr": {"value": "0.001", "spread": "0.2"}, "layers": {"value": "7"}, "dropout": {"value": "0.1"},
-        "optimizer": {"value": "adam"}, "batch": {"weights": ["3", "0.5", "1"]}}  # of 16, 32, 64
+        "optimizer": {"value": "adam"}, "batch": {"weights": ["3", "0.5", "1"]}, "bias": {"value": "False"}}  # of 16, 32, 64
 
 
 @pytest.mark.parametrize("parameter, words", [
@@ -36,6 +38,8 @@ def test_a_prior_that_is_none_is_explained(parameter, words):
 def test_each_value_has_a_weight():
     with pytest.raises(ValueError, match="2 values and 3 weights"):
         choice("a", "b", weights=[1, 2, 3])
+    with pytest.raises(ValueError, match="in the order"):
+        choice(16, 32, weights={16: 1, 32: 3})
 
 
 def test_a_file_goes_on_with_another_prior(tmp_path):

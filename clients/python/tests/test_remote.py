@@ -103,3 +103,11 @@ def test_the_token_is_checked(client):
     with pytest.raises(VernierError) as e:
         Client(client.server, "wrong").study("any")
     assert e.value.reason == "UNAUTHENTICATED"
+
+
+def test_a_timeout_ends_the_wait_for_trials_of_other_programs(client, name):
+    study = client.study(name, SPACE, minimize="loss", trials=4, parallel=1)
+    held = study.ask()
+    tuned = tune(lambda **params: 1, {}, study=study, timeout=1)
+    assert [r.state for r in tuned.trials if r.number == held.number] == ["running"]
+    held.succeed(1)

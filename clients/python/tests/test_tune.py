@@ -1,8 +1,10 @@
 import math
+import time
 
 import pytest
 
 from vernier_hpo import Study, integer, loguniform, tune, uniform
+from vernier_hpo.study import Searching
 
 SPACE = {"lr": loguniform(1e-5, 0.1), "layers": integer(1, 4)}
 
@@ -74,15 +76,33 @@ def test_an_argument_that_tune_does_not_have_is_named(name, message):
     assert str(e.value) == message
 
 
+def test_the_timeout_does_not_wait_for_trials_of_others():
+    class Busy(Searching):  # as an experiment whose trials other programs run
+        directions, bounds, trials, asked = [("loss", "minimize")], [], [], []
+
+        def _ask(self, until):
+            self.asked.append(until)
+
+    began = time.monotonic()
+    tuned = tune(loss, {}, study=Busy(), timeout=60, workers=2)
+    assert tuned.trials == [] and len(Busy.asked) == 2 and all(began < until <= time.monotonic() + 60 for until in Busy.asked)
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("mode", ["threads", "processes"])
 def test_no_trial_begins_after_the_timeout(mode, workers):
     with Study(SPACE, minimize="loss", algorithm="random") as study:  # without a number of trials
         tune(loss, SPACE, minimize="loss", study=study, mode=mode, workers=workers, timeout=0.5)
         trials = study.trials
-        assert trials and all(r.state == "succeeded" for r in trials[:-workers])
+        assert trials and all(r.state == "succeeded" for r in trials)
         tune(loss, SPACE, minimize="loss", study=study, mode=mode, workers=workers, timeout=0)
         assert len(study.trials) == len(trials)
+
+
+@pytest.mark.parametrize("timeout", [-1, math.nan])
+def test_a_timeout_is_a_number_of_seconds(timeout):
+    with pytest.raises(ValueError, match="number of seconds"):
+        tune(loss, SPACE, timeout=timeout)
 
 
 def test_pods_have_no_timeout():

@@ -101,7 +101,7 @@ class Engine:
 
 def _arguments(algorithm: str, settings: Optional[Mapping[str, Any]], seed: Optional[int], stopper: Optional[str],
                stopper_settings: Optional[Mapping[str, Any]]) -> List[str]:
-    arguments = ["--algorithm", algorithm, "--seed", str(random.getrandbits(31) if seed is None else seed)]
+    arguments = ["--algorithm", algorithm, "--seed", str(random.SystemRandom().getrandbits(31) if seed is None else seed)]
     for name, value in (settings or {}).items():
         arguments += ["--setting", f"{name}={value}"]
     if stopper is not None:

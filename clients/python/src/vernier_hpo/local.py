@@ -6,8 +6,10 @@ import contextlib
 import io
 import json
 import math
+import operator
 import os
 import threading
+import time
 import weakref
 from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -59,7 +61,7 @@ class Study(Searching):
             "parameters": for_engine(space),
             "objectives": [{"name": m, "type": d} for m, d in self.directions],
             "constraints": [*on_parameters, *(b.as_json("name") for b in self.bounds)],
-            "budget": int(trials or 0), "parallel": int(parallel),
+            "budget": operator.index(trials or 0), "parallel": operator.index(parallel),
             "repeats": repeats,
             "initial": encoded(self.space, initial),
         }, algorithm, settings, seed, stopper, stopper_settings)
@@ -72,11 +74,10 @@ class Study(Searching):
                 self.close()
                 raise
 
-    def ask(self) -> Optional[Trial]:
-        """The next trial, or None when there are no more. Waits while results of other threads are needed first."""
+    def _ask(self, until: float) -> Optional[Trial]:
         with self._changed:
             while True:
-                if self._cut_short:
+                if self._cut_short or time.monotonic() >= until:
                     return None
                 if self._closed:
                     raise VernierError("the study is closed: wait for its threads before you close it, or make a "
@@ -97,7 +98,7 @@ class Study(Searching):
                 if all(owner == threading.get_ident() for owner in self._owners.values()):
                     raise VernierError(f"end some of the trials {sorted(self._owners)} first: the algorithm waits "
                                        "for their results")
-                self._changed.wait()
+                self._changed.wait(min(max(0, until - time.monotonic()), threading.TIMEOUT_MAX))
 
     @property
     def trials(self) -> List[Result]:

@@ -7,6 +7,7 @@ import datetime
 import http.client
 import itertools
 import json
+import operator
 import os
 import random
 import socket
@@ -171,11 +172,13 @@ class RemoteStudy(Searching):
                          *spec.get("objective", {}).get("additionalMetricNames", [])}
         self.worker = worker or f"{socket.gethostname()}/{os.getpid()}"
 
-    def ask(self) -> Optional[Trial]:
-        """The next trial, or None when the experiment has ended. Waits while none can be had."""
+    def _ask(self, until: float) -> Optional[Trial]:
         while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                return None
             answer = self.client.call("SuggestTrials", parent=self.name, count=1, worker=self.worker,
-                                      requestId=str(uuid.uuid4()), lease=f"{self.client.lease:g}s", maxWait="20s")
+                                      requestId=str(uuid.uuid4()), lease=f"{self.client.lease:g}s", maxWait=f"{min(20, left):.3f}s")
             for t in answer.get("trials", []):
                 # A trial whose answer was lost on the way is handed out again when its lease expires.
                 trial = _Leased(self, t["number"] if "number" in t else 0, self._params(t), name=t["name"],
@@ -186,7 +189,7 @@ class RemoteStudy(Searching):
                 return trial
             if answer.get("state", "ACTIVE") != "ACTIVE":
                 return None
-            time.sleep(min(float(answer.get("retryAfter", "1s").rstrip("s")), 20))
+            time.sleep(max(0, min(float(answer.get("retryAfter", "1s").rstrip("s")), 20, until - time.monotonic())))
 
     @property
     def trials(self) -> List[Result]:
@@ -286,7 +289,7 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
           more: Mapping[str, Any]) -> Dict[str, Any]:
     objectives = [{"type": d, "objectiveMetricName": m} for m, d in goals]
     spec: Dict[str, Any] = {
-        "parameters": for_experiment(space), "parallelTrialCount": int(min(parallel, trials or parallel)),
+        "parameters": for_experiment(space), "parallelTrialCount": operator.index(min(parallel, trials or parallel)),
         "algorithm": {"algorithmName": algorithm, "algorithmSettings": _settings(settings)},
         "resumePolicy": "LongRunning",  # so that more trials may follow
     }
@@ -296,7 +299,7 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
     else:
         spec["objectives"] = objectives
     if trials is not None:
-        spec["maxTrialCount"] = int(trials)
+        spec["maxTrialCount"] = operator.index(trials)
     if seed is not None:
         spec["seed"] = seed
     if on_parameters:

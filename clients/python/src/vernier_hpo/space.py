@@ -73,10 +73,12 @@ def integer(low: int, high: int, *, step: int = 1, log: bool = False, when: When
                      prior, spread)
 
 
-def choice(*values: Any, when: When = None, prior: Any = None, weights: Sequence[float] = ()) -> Parameter:
+def choice(*values: Any, when: When = None, prior: Any = None,
+           weights: Optional[Sequence[float]] = None) -> Parameter:
     """One of the values. If all are finite numbers their order counts; otherwise they are categories, of any type.
 
-    prior: the one that you believe is good. weights: instead, how much you believe in each, in the order of values.
+    prior: the one that you believe is good. weights: instead, how much you believe in each, in the order of values;
+    also where you believe in the value None.
     """
     if len(values) == 1 and (isinstance(values[0], (list, set, range)) or getattr(values[0], "ndim", False)):
         raise ValueError(f"choice({values[0]!r}): give the values as arguments, choice('adam', 'sgd') or choice(*values); "
@@ -84,14 +86,16 @@ def choice(*values: Any, when: When = None, prior: Any = None, weights: Sequence
     numbers = all(isinstance(v, Integral) and not isinstance(v, bool) or isinstance(v, float) and math.isfinite(v) for v in values)
     if len({_word(v) for v in values}) != len(values) or not values:
         raise ValueError(f"choice{values!r}: give at least one value, and no two with the same name")
-    if len(weights) and len(weights) != len(values):
+    if isinstance(weights, Mapping):
+        raise ValueError(f"choice{values!r}: weights are a list, in the order of the values")
+    if weights is not None and len(weights) != len(values):
         raise ValueError(f"choice{values!r}: there are {len(values)} values and {len(weights)} weights")
-    if numbers and len(weights):
-        values, weights = zip(*sorted(zip(values, weights)))
-    elif numbers:
-        values = tuple(sorted(values))
+    if numbers:
+        order = sorted(range(len(values)), key=lambda i: values[i])
+        values = tuple(values[i] for i in order)
+        weights = None if weights is None else [weights[i] for i in order]
     return Parameter("discrete" if numbers else "categorical", values=tuple(values), when=when, prior=prior,
-                     weights=tuple(weights))
+                     weights=tuple(weights or ()))
 
 
 def check(space: Mapping[str, Parameter]) -> None:

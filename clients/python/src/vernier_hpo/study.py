@@ -33,9 +33,13 @@ class Searching(ABC):
         """The metrics that are tuned."""
         return [name for name, _ in self.directions]
 
-    @abstractmethod
     def ask(self) -> Optional[Trial]:
-        """The next trial, or None when there are no more."""
+        """The next trial, or None when there are no more. Waits while none can be had."""
+        return self._ask(math.inf)
+
+    @abstractmethod
+    def _ask(self, until: float) -> Optional[Trial]:
+        """What ask gives, or None when none could be had until then, by time.monotonic."""
 
     @property
     @abstractmethod

@@ -81,6 +81,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
                               trials=trials, parallel=workers, packages=packages, resources=resources or {}, **options))
     if mode not in ("threads", "processes"):
         raise ValueError(f"mode={mode!r}: write threads, processes or pods")
+    if timeout is not None and not timeout >= 0:
+        raise ValueError(f"timeout={timeout!r}: give a number of seconds, at least 0")
     if client is None:
         _check_names(options)
     own = study is None
@@ -154,11 +156,8 @@ class _Run:
 
     def _work(self) -> None:
         while not self.stop and time.monotonic() < self.end:
-            trial = self.study.ask()
+            trial = self.study._ask(self.end)
             if trial is None:
-                return
-            if time.monotonic() >= self.end:  # it was waited for
-                trial.release()
                 return
             error: Optional[BaseException] = None
             measured: Any = None
@@ -167,7 +166,8 @@ class _Run:
                     if self.stop:
                         raise KeyboardInterrupt
                     measured = _succeed(trial, self.call(trial))
-                _log.info("trial %d: %s with %s", trial.number, trial.lost or trial.stop or measured, trial.params)
+                came = trial.lost or trial.stop or ("ended" if measured is None else measured)
+                _log.info("trial %d: %s with %s", trial.number, came, trial.params)
             except KeyboardInterrupt:
                 if self.stop:
                     return  # why is said by what stopped it
@@ -282,9 +282,9 @@ def _arguments(function: Callable[..., Any], params: Mapping[str, Any], trial: A
 
 
 def _succeed(trial: Trial, result: Any) -> Any:
-    """End the trial, and return what its function measured."""
+    """End the trial, and return what its function measured, if it did."""
     if trial.ended:
-        return "ended"
+        return None
     if trial.stop:
         raise TrialStopped(trial.stop)
     result = _measured(result)
@@ -292,7 +292,7 @@ def _succeed(trial: Trial, result: Any) -> Any:
         trial.succeed(**result)
     else:
         trial.succeed(result)
-    return "done" if result is None else result
+    return result
 
 
 def _measured(result: Any) -> Union[Dict[str, Any], float, None]:
