@@ -13,7 +13,7 @@ type Prior struct {
 	// Spread is how far from Value good values are likely to be: a standard deviation, as
 	// a share of the range on the scale of the parameter's distribution, of a discrete by
 	// rank. Above 0, at most 1; empty: 0.1. It is not for a categorical, where Value is as
-	// likely as all others together.
+	// likely as all others together, or three times as likely as the only other one.
 	Spread string
 	// Weights of the values of a discrete or categorical, in the order of its list, in
 	// place of Value: none below 0, and not all 0.
@@ -56,8 +56,12 @@ func (r *reader) believe(p *Parameter) {
 		r.fail("prior", "has a spread, which a categorical has no use for; remove it, or give weights")
 		return
 	case p.kind == Categorical:
-		weights := slices.Repeat([]float64{0.5 / float64(p.count-1)}, int(p.count))
-		weights[v.index] = 0.5
+		share := 0.5
+		if p.count == 2 { // half would say nothing
+			share = 0.75
+		}
+		weights := slices.Repeat([]float64{(1 - share) / float64(p.count-1)}, int(p.count))
+		weights[v.index] = share
 		p.prior = &belief{weights: weights}
 		return
 	}

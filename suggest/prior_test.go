@@ -24,6 +24,7 @@ func priors() map[string]suggest.ParameterSpec {
 		"a value at the end":     {Kind: suggest.Double, Min: "0", Max: "1", Prior: &suggest.Prior{Value: "1", Spread: "0.3"}},
 		"an int":                 {Kind: suggest.Int, Min: "1", Max: "40", Prior: &suggest.Prior{Value: "7", Spread: "0.05"}},
 		"a word":                 {Kind: suggest.Categorical, List: []string{"a", "b", "c"}, Prior: &suggest.Prior{Value: "b"}},
+		"one of two words":       {Kind: suggest.Categorical, List: []string{"a", "b"}, Prior: &suggest.Prior{Value: "b"}},
 		"weights":                {Kind: suggest.Categorical, List: []string{"a", "b", "c", "d"}, Prior: &suggest.Prior{Weights: []string{"1", "0", "2", "5"}}},
 		"weights of numbers":     {Kind: suggest.Discrete, List: []string{"64", "16", "32"}, Prior: &suggest.Prior{Weights: []string{"1", "5", "2"}}},
 	}

@@ -85,7 +85,7 @@ type FeasibleSpace struct {
 // or, of a list, by weights.
 type ParameterPrior struct {
 	// Value that is believed to be good. Of a categorical it is as likely as all others
-	// together.
+	// together, or three times as likely as the only other one.
 	// +optional
 	Value string `json:"value,omitempty"`
 	// Spread is how far from the value good values are likely to be, as a share of the
