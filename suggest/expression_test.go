@@ -259,3 +259,23 @@ func FuzzConstraint(f *testing.F) {
 		}
 	})
 }
+
+func TestWithinLeavesTheOtherValuesOut(t *testing.T) {
+	whole, err := suggest.NewSpace([]suggest.ParameterSpec{
+		{Name: "model", Kind: suggest.Categorical, List: []string{"a", "b"}},
+		{Name: "x", Kind: suggest.Double, Min: "0", Max: "1", When: &suggest.When{Parameter: "model", In: []string{"b"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := whole.Within(0, 1)
+	for _, u := range [][]float64{{0.1, 0.5}, {0.9, 0.5}} {
+		p := whole.Decode(u)
+		if want := p[0].String() == "b"; part.Contains(p) != want || !whole.Contains(p) {
+			t.Errorf("%v: within %v, want %v; in the whole %v, want true", p, part.Contains(p), want, whole.Contains(p))
+		}
+	}
+	if !part.Constrained() || whole.Constrained() {
+		t.Errorf("the part is constrained: %v, the whole: %v", part.Constrained(), whole.Constrained())
+	}
+}

@@ -169,9 +169,9 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 			run++
 		}
 		got, err := a.arms[p.arm].Suggest(ctx, a.known(p.arm, s), run)
-		if p.one && err != nil && !propose.Cancelled(ctx) { // constraints leave nothing new there
-			p = pick{arm: bayes.Name, why: "a Gaussian process, as results are few"}
-			got, err = a.arms[p.arm].Suggest(ctx, a.known(p.arm, s), run)
+		if p.one && err != nil && !propose.Cancelled(ctx) {
+			now.whole = true
+			continue
 		}
 		if err != nil {
 			if len(out) > 0 && !propose.Cancelled(ctx) {
@@ -269,6 +269,8 @@ type situation struct {
 	// forest says that a forest can model the study, and stopped that it cannot since a rule
 	// stops trials.
 	forest, stopped bool
+	// whole says that a branch had no new point, so that this call searches the whole space.
+	whole bool
 	// afresh says that the best trial comes from the strategy that began afresh.
 	afresh bool
 }

@@ -47,6 +47,12 @@ func lossOfThree(p suggest.Point) float64 {
 // searched is a study after so many trials, asked for so many at a time.
 func searched(t *testing.T, space suggest.Space, seed uint64, trials, at int) suggest.Study {
 	t.Helper()
+	return searchedFailing(t, space, seed, trials, at, "")
+}
+
+// searchedFailing is searched where the trials of a model fail.
+func searchedFailing(t *testing.T, space suggest.Space, seed uint64, trials, at int, fails string) suggest.Study {
+	t.Helper()
 	a, err := newAuto(space, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +64,10 @@ func searched(t *testing.T, space suggest.Space, seed uint64, trials, at int) su
 			t.Fatal(err)
 		}
 		for _, trial := range suggest.PendingTrials(s.NextNumber(), got) {
-			trial.State, trial.Values = suggest.Succeeded, []float64{lossOfThree(trial.Point)}
+			trial.State = suggest.Failed
+			if trial.Point[0].String() != fails {
+				trial.State, trial.Values = suggest.Succeeded, []float64{lossOfThree(trial.Point)}
+			}
 			s.Put(trial)
 		}
 	}
@@ -133,6 +142,7 @@ func TestBranches(t *testing.T) {
 		"no conditions":             {[]suggest.ParameterSpec{model, number("x", nil)}, nil},
 		"few points":                {[]suggest.ParameterSpec{model, {Name: "n", Kind: suggest.Int, Min: "1", Max: "8", When: of("model", "a")}}, nil},
 		"parameters below another":  {[]suggest.ParameterSpec{model, {Name: "kernel", Kind: suggest.Categorical, List: []string{"rbf", "none"}, When: of("model", "a")}, number("gamma", of("kernel", "rbf"))}, []string{"a"}},
+		"a parameter of all values": {[]suggest.ParameterSpec{model, number("x", of("model", "a", "b"))}, nil},
 		"a number with many values": {[]suggest.ParameterSpec{{Name: "n", Kind: suggest.Int, Min: "1", Max: "100"}, number("x", of("n", "1"))}, nil},
 	} {
 		space, err := suggest.NewSpace(c.parameters)
@@ -153,12 +163,30 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// A branch that constraints leave empty is not waited for.
-func TestAutoGoesOnWithoutAnEmptyBranch(t *testing.T) {
-	s := searched(t, oneOfThree(t, "model != 'network'"), 1, 40, 1)
-	for _, trial := range s.Trials {
-		if trial.Point[0].String() == "network" {
-			t.Errorf("trial %d is of a branch that constraints forbid", trial.Number)
-		}
+// A branch that constraints leave empty, or where each trial fails, does not keep the models
+// from the others.
+func TestAutoGoesOnWithoutABranch(t *testing.T) {
+	for name, c := range map[string]struct {
+		constraints []string
+		fails       string
+		most        int
+	}{
+		"constraints leave it empty":     {[]string{"model != 'network'"}, "", 0},
+		"constraints leave a few points": {[]string{"lr == 0.5 and width == 0.5"}, "", 8},
+		"all of its trials fail":         {nil, "network", 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := searchedFailing(t, oneOfThree(t, c.constraints...), 1, 64, 1, c.fails)
+			arms, network := map[string]int{}, 0
+			for _, trial := range s.Trials {
+				arms[trial.Meta[autoMeta]]++
+				if trial.Point[0].String() == "network" {
+					network++
+				}
+			}
+			if network > c.most || arms[autoForest] < 8 {
+				t.Errorf("%d trials of the branch, want at most %d; by model %v", network, c.most, arms)
+			}
+		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/bayes"
-	"github.com/vernier-ml/vernier/suggest/history"
 )
 
 const (
@@ -52,7 +51,7 @@ func (a *automatic) early(s suggest.Study, number int, now situation) pick {
 		return pick{arm: "tpe", why: "Parzen estimators, as parameters are conditional and trials are stopped early"}
 	case !now.forest:
 		shares = []float64{1, 0, 2}
-	case number >= modelsShared:
+	case number >= modelsShared && !now.whole:
 		if b := a.starved(s, number); b != nil {
 			return pick{arm: b.arm, why: b.why, one: true}
 		}
@@ -91,11 +90,8 @@ func modelRanks(s suggest.Study) map[string]float64 {
 		if t.Number >= modelsFrom {
 			r.arm = t.Meta[autoMeta]
 		}
-		_, violation := history.ViolationsOf(s.Constraints, t.Constraints)
-		if len(t.Values) > 0 && violation == 0 {
-			if loss := s.Objectives[0].Loss(t.Values[0]); loss == loss {
-				r.loss = loss
-			}
+		if loss, ok := lossOf(s, t); ok {
+			r.loss = loss
 		}
 		all = append(all, r)
 	}
