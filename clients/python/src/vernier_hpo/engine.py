@@ -101,7 +101,9 @@ class Engine:
 
 def _arguments(algorithm: str, settings: Optional[Mapping[str, Any]], seed: Optional[int], stopper: Optional[str],
                stopper_settings: Optional[Mapping[str, Any]]) -> List[str]:
-    arguments = ["--algorithm", algorithm, "--seed", str(random.SystemRandom().getrandbits(31) if seed is None else seed)]
+    if seed is None:
+        seed = random.SystemRandom().getrandbits(31)  # not of the numbers that the program draws
+    arguments = ["--algorithm", algorithm, "--seed", str(seed)]
     for name, value in (settings or {}).items():
         arguments += ["--setting", f"{name}={value}"]
     if stopper is not None:

@@ -178,7 +178,8 @@ class RemoteStudy(Searching):
             if left <= 0:
                 return None
             answer = self.client.call("SuggestTrials", parent=self.name, count=1, worker=self.worker,
-                                      requestId=str(uuid.uuid4()), lease=f"{self.client.lease:g}s", maxWait=f"{min(20, left):.3f}s")
+                                      requestId=str(uuid.uuid4()), lease=f"{self.client.lease:g}s",
+                                      maxWait=f"{min(20, left):.3f}s")
             for t in answer.get("trials", []):
                 # A trial whose answer was lost on the way is handed out again when its lease expires.
                 trial = _Leased(self, t["number"] if "number" in t else 0, self._params(t), name=t["name"],

@@ -128,7 +128,8 @@ def _check_names(options: Mapping[str, Any]) -> None:
 class _Run:
     grace = 5.0  # seconds that a process has when nothing waits for its result any more
 
-    def __init__(self, function: Callable[..., Any], study: Searching, in_processes: bool, timeout: Optional[float]) -> None:
+    def __init__(self, function: Callable[..., Any], study: Searching, in_processes: bool,
+                 timeout: Optional[float]) -> None:
         self.end = math.inf if timeout is None else time.monotonic() + timeout
         self.function, self.study, self.in_processes = function, study, in_processes
         self.call = self._in_process if in_processes else self._here
