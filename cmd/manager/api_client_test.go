@@ -24,13 +24,13 @@ func TestTheClientKeepsItsTrials(t *testing.T) {
 	e := w.experiment("exp", outside(1, 2))
 	w.create(e)
 	c := w.caller()
-	c.Lease = time.Second
+	c.Lease = 8 * time.Second
 	trial, running, err := c.Ask(t.Context(), w.resource(e))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Longer than its lease: the trial is still this client's.
-	other := w.suggest(w.caller(), &vernierv1.SuggestTrialsRequest{Parent: w.resource(e), MaxWait: durationpb.New(3 * time.Second)})
+	other := w.suggest(w.caller(), &vernierv1.SuggestTrialsRequest{Parent: w.resource(e), MaxWait: durationpb.New(c.Lease + 4*time.Second)})
 	if len(other) > 0 || running.Err() != nil {
 		t.Fatalf("another got %v, %v", other, context.Cause(running))
 	}
