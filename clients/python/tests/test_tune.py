@@ -114,3 +114,15 @@ def test_each_trial_has_a_line_in_the_log(caplog):
     caplog.set_level("INFO", "vernier_hpo")
     tuned = tune(loss, SPACE, trials=3)
     assert caplog.messages == [f"trial {r.number}: {r.value} with {r.params}" for r in tuned.trials]
+
+
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+def test_the_line_of_a_function_that_only_reports_has_what_it_reported_last(caplog, mode):
+    def reporting(lr, layers, trial):
+        for step in range(3):
+            trial.report(step=step, value=loss(lr, layers) - step, step_time=step)
+
+    caplog.set_level("INFO", "vernier_hpo")
+    tuned = tune(reporting, SPACE, trials=2, mode=mode)
+    want = [{"value": loss(**r.params) - 2, "step_time": 2.0} for r in tuned.trials]
+    assert caplog.messages == [f"trial {r.number}: {w} with {r.params}" for r, w in zip(tuned.trials, want)]

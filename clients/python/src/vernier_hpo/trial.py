@@ -72,13 +72,16 @@ class Trial:
         self.lost = ""  # why another worker has it, once it has
         self.stop = ""  # why it is to end early, once it is
         self._step = -1
+        self._reported: Dict[str, float] = {}  # the last value of each metric
 
     def report(self, metrics: Optional[Mapping[str, float]] = None, *, step: Optional[int] = None, **more: float) -> None:
         """Say what was measured at a step; without step, at the next one. Raises TrialStopped or TrialLost."""
         if self.ended:
             raise VernierError(f"trial {self.number} has ended; report before it does")
         self._step = self._step + 1 if step is None else whole(step)
-        why = self._keeper._report(self, self._step, _numbers({**(metrics or {}), **more}))
+        values = _numbers({**(metrics or {}), **more})
+        why = self._keeper._report(self, self._step, values)
+        self._reported.update(values)
         if self.lost:
             raise TrialLost(self.lost)
         self.stop = why or self.stop

@@ -167,7 +167,7 @@ class _Run:
                     if self.stop:
                         raise KeyboardInterrupt
                     measured = _succeed(trial, self.call(trial))
-                came = trial.lost or trial.stop or ("ended" if measured is None else measured)
+                came = trial.lost or trial.stop or (trial._reported if measured is None else measured) or "ended"
                 _log.info("trial %d: %s with %s", trial.number, came, trial.params)
             except KeyboardInterrupt:
                 if self.stop:
