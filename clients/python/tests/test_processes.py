@@ -4,13 +4,14 @@ import multiprocessing
 import os
 import select
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from vernier_hpo import Study, VernierError, choice, integer, loguniform, tune
-from vernier_hpo.tuning import _Run
 
 SPACE = {"lr": loguniform(1e-5, 0.1), "layers": integer(1, 4)}
 
@@ -170,35 +171,80 @@ def test_a_trial_of_the_thread_that_closed_the_study_does_not_end_any_more():
         trial.succeed(1)
 
 
-def failing_while_one_reports(lr, layers, trial):
-    if trial.number > 0:
-        raise OSError("no data")
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_failures_wait_for_what_trials_that_run_come_to(succeeds):
+    failed, ended = threading.Semaphore(0), []
+
+    def function(lr, layers, trial):
+        if trial.number > 0 and not (ended and succeeds):
+            failed.release()
+            raise OSError("no data")
+        if trial.number == 0:
+            for _ in range(3):
+                assert failed.acquire(timeout=60)
+            ended.append(trial.number)
+            if not succeeds:
+                raise OSError("no data")
+        return 1
+
+    with Study(SPACE, minimize="loss", trials=9, parallel=4) as study:
+        with contextlib.nullcontext() if succeeds else pytest.raises(OSError, match="no data"):
+            tune(function, SPACE, study=study, workers=4)
+        states = [r.state for r in study.trials]
+    # Of four workers three may have begun another one before the third failure.
+    assert 3 <= states.count("failed") - (not succeeds) <= 6
+    assert states.count("succeeded") == (9 - states.count("failed") if succeeds else 0)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="NOT RUN: looks for processes under /proc")
+def test_the_processes_of_trials_end_with_the_program(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import time
+from vernier_hpo import tune, uniform
+def function(x, trial):
+    print(flush=True)
+    time.sleep(600)
+if __name__ == "__main__":
+    tune(function, {"x": uniform(0, 1)}, workers=2, mode="processes")
+""")
+    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE) as process:
+        for _ in range(2):
+            process.stdout.readline()
+        of_trials = [pid for pid, parent, command in processes() if parent == process.pid and b"vernier" not in command]
+        assert len(of_trials) >= 2
+        process.kill()
     end = time.monotonic() + 60
-    while time.monotonic() < end:
-        trial.report(loss=1)
+    while left := {pid for pid, _, _ in processes()}.intersection(of_trials):
+        assert time.monotonic() < end, f"{left} still run"
+        time.sleep(0.1)
 
 
-def test_the_error_of_the_function_is_raised_and_not_an_interrupt(monkeypatch):
-    ended = threading.Event()
-    count = _Run._count
+def processes():
+    """(pid, parent, command) of those that have not ended."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            stat = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+            if stat[0] != "Z":
+                yield int(pid), int(stat[1]), open(f"/proc/{pid}/cmdline", "rb").read()
 
-    def late(run, error):
-        try:
-            count(run, error)
-        except OSError:
-            ended.wait(60)  # until the one that reports has noticed
-            raise
 
-    def work(run, _work=_Run._work):
-        try:
-            _work(run)
-        finally:
-            ended.set()
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")
+def test_ctrl_c_ends_a_process_at_its_next_report(monkeypatch, tmp_path):
+    monkeypatch.setattr("vernier_hpo.tuning._Run.grace", 60)
 
-    monkeypatch.setattr(_Run, "_count", late)
-    monkeypatch.setattr(_Run, "_work", work)
-    with pytest.raises(OSError, match="no data"):
-        tune(failing_while_one_reports, SPACE, minimize="loss", trials=9, workers=2)
+    def function(lr, layers, trial):
+        if trial.number == 1:
+            os.kill(os.getppid(), signal.SIGINT)
+        for _ in range(600):
+            trial.report(loss=1)
+            time.sleep(0.1)
+
+    monkeypatch.setattr(multiprocessing, "Process", multiprocessing.get_context("fork").Process)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        tune(function, SPACE, minimize="loss", workers=2, mode="processes")
+    assert time.monotonic() - began < 50  # neither the grace nor the function
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")

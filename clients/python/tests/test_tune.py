@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from vernier_hpo import Study, integer, loguniform, tune, uniform
+from vernier_hpo import Client, Study, VernierError, choice, integer, loguniform, tune, uniform
 from vernier_hpo.study import Searching
 
 SPACE = {"lr": loguniform(1e-5, 0.1), "layers": integer(1, 4)}
@@ -126,3 +126,30 @@ def test_the_line_of_a_function_that_only_reports_has_what_it_reported_last(capl
     tuned = tune(reporting, SPACE, trials=2, mode=mode)
     want = [{"value": loss(**r.params) - 2, "step_time": 2.0} for r in tuned.trials]
     assert caplog.messages == [f"trial {r.number}: {w} with {r.params}" for r, w in zip(tuned.trials, want)]
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ({"workers": 0}, "workers=0"), ({"timeout": "1h"}, "timeout='1h'"), ({"trials": -1}, "trials=-1"), ({"trials": 2.5}, "trials=2.5"),
+    ({"image": "python"}, "mode='pods'"), ({"minimize": "a", "maximize": "a"}, "each once"),
+    ({"space": {"a": choice("b", "c"), "d": uniform(0, 1, when={"a": "b"})}}, r"when={'a': \['b'\]}")])
+def test_a_wrong_argument_is_named(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        tune(loss, **{"space": SPACE, "trials": 2, **arguments})
+
+
+def test_a_function_that_cannot_be_short_is_not_given_to_short_trials():
+    with pytest.raises(TypeError, match="trial.resource"):
+        tune(loss, SPACE, trials=4, algorithm="asha")
+    tune(lambda lr, layers, trial: trial.resource, SPACE, trials=4, algorithm="asha")
+    tune(loss, SPACE, trials=4, algorithm="asha", settings={"resource_name": "layers"})
+
+
+def test_a_bound_that_is_nearly_the_name_of_a_parameter_is_warned_of(caplog):
+    with pytest.raises(VernierError, match="constraints bound layer, which is no parameter"):
+        tune(loss, SPACE, trials=4, constraints=["layer <= 3"])
+    assert "there is a parameter layers" in caplog.text
+
+
+def test_a_function_without_a_name_needs_one_at_the_service():
+    with pytest.raises(ValueError, match="name="):
+        tune(lambda lr: 1, SPACE, client=Client("http://127.0.0.1:9", "token"))

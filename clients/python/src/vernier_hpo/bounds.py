@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
+_log = logging.getLogger("vernier_hpo")
 _COMPARED = re.compile(r"\s*(<=|>=|<|>)\s*")
 _NAME = re.compile(r"[^\W\d]\w*|`[^`]+`")
 _WORDS = re.compile(r"'[^']*'|\"[^\"]*\"|`([^`]+)`|(?<![\w.])([^\W\d]\w*)\b")
@@ -32,7 +35,7 @@ class Bound:
         return {name: self.metric, **{k: v for k, v in limits.items() if v is not None}}
 
 
-def split(constraints: Sequence[str], parameters: Container[str]) -> Tuple[List[str], List[Bound]]:
+def split(constraints: Sequence[str], parameters: Collection[str]) -> Tuple[List[str], List[Bound]]:
     """Tell the constraints on parameters from the bounds on metrics, by the names in them."""
     if isinstance(constraints, str):
         raise TypeError(f"constraints is a list: write constraints=[{constraints!r}]")
@@ -48,6 +51,9 @@ def split(constraints: Sequence[str], parameters: Container[str]) -> Tuple[List[
         if bound is None:
             raise ValueError(f"constraint {text!r}: {unknown[0]} is no parameter, and a bound on a metric compares it with "
                              "numbers alone; write it like 'size <= 100', 'size >= 1' or '1 <= size <= 100'")
+        near = difflib.get_close_matches(bound.metric, list(parameters), 1, 0.8)
+        if near:
+            _log.warning("constraint %r bounds a metric called %s; there is a parameter %s", text, bound.metric, near[0])
         bounds.append(bound)
     return on_parameters, [_together([b for b in bounds if b.metric == m]) for m in dict.fromkeys(b.metric for b in bounds)]
 

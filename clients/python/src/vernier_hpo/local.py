@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import math
-import operator
 import os
 import threading
 import time
@@ -21,7 +20,7 @@ except ImportError:  # Windows
 from . import bounds
 from .engine import Engine
 from .space import Parameter, encoded, for_engine
-from .study import Names, Searching, directions
+from .study import Names, Searching, count, directions
 from .trial import Result, Trial, VernierError
 
 
@@ -47,13 +46,13 @@ class Study(Searching):
                  initial: Sequence[Mapping[str, Any]] = (), repeats: bool = False, file: Optional[str] = None) -> None:
         self.space, self.directions, self.limit = dict(space), directions(minimize, maximize), trials
         on_parameters, self.bounds = bounds.split(constraints, space)
-        self._stops = stopper is not None
+        self._stops, self.resource_name = stopper is not None, str((settings or {}).get("resource_name", ""))
         self._changed = threading.Condition()
         self._results: Dict[int, Result] = {}
         self._asked: Dict[int, Dict[str, Any]] = {}    # as the engine gave them
         self._curves: Dict[int, List[Tuple[int, float]]] = {}
         self._bests: Dict[int, Tuple[int, float]] = {}    # the step that is best for the first objective
-        self._measured_at: Dict[int, Dict[str, Dict[int, float]]] = {}    # bounded metrics by step
+        self._measured_at: Dict[int, Dict[str, Dict[int, float]]] = {}    # what depends on that step
         self._owners: Dict[int, int] = {}    # the threads that run trials
         self._waiting: List[int] = []        # trials without a worker
         self._closed = self._cut_short = False
@@ -61,7 +60,7 @@ class Study(Searching):
             "parameters": for_engine(space),
             "objectives": [{"name": m, "type": d} for m, d in self.directions],
             "constraints": [*on_parameters, *(b.as_json("name") for b in self.bounds)],
-            "budget": operator.index(trials or 0), "parallel": operator.index(parallel),
+            "budget": count("trials", trials or 0), "parallel": count("parallel", parallel),
             "repeats": repeats,
             "initial": encoded(self.space, initial),
         }, algorithm, settings, seed, stopper, stopper_settings)
@@ -172,8 +171,10 @@ class Study(Searching):
                     missing = [m for m in self.objectives if m not in final] + bounds.lacking(self.bounds, final)
                     if missing:
                         only = f", only {', '.join(final)}" if final else ""
-                        raise VernierError(f"trial {number} has no {', '.join(missing)}{only}: report it, return it from "
-                                           "the function, or pass it to succeed", "NOT_MEASURED")
+                        bounded = ", ".join(b.metric for b in self.bounds if b.metric in missing)
+                        named = f" (constraints bound {bounded}, which is no parameter)" if bounded else ""
+                        raise VernierError(f"trial {number} has no {', '.join(missing)}{only}{named}: report it, return it "
+                                           "from the function, or pass it to succeed", "NOT_MEASURED")
                     told["values"] = [final[m] for m in self.objectives]
                 if self._curves[number]:
                     told["curve"] = _thinned(self._curves[number])
@@ -197,19 +198,19 @@ class Study(Searching):
         return {"constraints": [values.get(b.metric, math.nan) for b in self.bounds]}
 
     def _keep(self, number: int, step: int, values: Mapping[str, float]) -> None:
-        # As in an Experiment: of an objective the best counts, of a bounded metric the one at the step that is best
-        # for the first objective, of others the newest.
-        kept, goals = self._results[number].values, dict(self.directions)
-        bounded = {b.metric for b in self.bounds} - goals.keys()
-        for name, value in values.items():
-            if name not in bounded:
-                kept[name] = _better(goals.get(name), kept[name], value) if name in kept else value
+        # As in an Experiment: of the first objective the best counts, of the other objectives and of a bounded metric
+        # the one at the step that is best for the first, of other metrics the newest.
+        kept = self._results[number].values
         first, direction = self.directions[0]
+        tied = {*self.objectives, *(b.metric for b in self.bounds)} - {first}
+        for name, value in values.items():
+            if name not in tied:
+                kept[name] = _better(direction, kept[name], value) if name == first and name in kept else value
         until, best = self._bests.get(number, (None, None))
         if first in values and (best is None or _better(direction, best, values[first]) != best):
             until = step
             self._bests[number] = step, values[first]
-        for name in bounded:
+        for name in tied:
             measured = self._measured_at[number].setdefault(name, {})
             if name in values:
                 measured.setdefault(step, values[name])  # the first point of a step counts
@@ -230,12 +231,16 @@ class Study(Searching):
         self._file = open(file, "ab")
         self._lock = _locked(file)
         with open(file, "rb") as f:
-            for line in f:
+            for i, line in enumerate(f, 1):
                 if not line.startswith(b'{"space": '[:len(line)] if not end else b"{"):
                     raise VernierError(f"{file} is not the file of a study; name another one")
                 if not line.endswith(b"\n"):
                     break  # of a process that died while it wrote
-                lines.append(json.loads(line))
+                try:
+                    lines.append(json.loads(line))
+                except ValueError as e:
+                    raise VernierError(f"{file}, line {i}, is damaged ({e}): name another file, or remove this line and "
+                                       "those after it to go on with the trials before") from e
                 end += len(line)
         if lines and lines[0] != header:
             raise VernierError(f"{file} is of another space or other objectives; name another file")
@@ -268,10 +273,10 @@ def _thinned(curve: List[Tuple[int, float]]) -> List[Tuple[int, float]]:
     return sorted(curve, key=lambda at: at[0])[::-every][::-1]
 
 
-def _better(direction: Optional[str], kept: float, value: float) -> float:
-    if direction is None or kept != kept:  # NaN equals nothing
+def _better(direction: str, kept: float, value: float) -> float:
+    if not math.isfinite(kept):
         return value
-    if value != value:
+    if not math.isfinite(value):
         return kept
     return min(kept, value) if direction == "minimize" else max(kept, value)
 

@@ -7,7 +7,6 @@ import datetime
 import http.client
 import itertools
 import json
-import operator
 import os
 import random
 import socket
@@ -21,7 +20,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 
 from . import bounds
 from .space import Parameter, encoded, for_experiment, from_experiment
-from .study import Names, Searching, directions
+from .study import Names, Searching, count, directions
 from .trial import Result, Trial, TrialLost, VernierError
 
 _STATES = {"SUCCEEDED": "succeeded", "PRUNED": "pruned", "FAILED": "failed", "INFEASIBLE": "infeasible",
@@ -290,7 +289,7 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
           more: Mapping[str, Any]) -> Dict[str, Any]:
     objectives = [{"type": d, "objectiveMetricName": m} for m, d in goals]
     spec: Dict[str, Any] = {
-        "parameters": for_experiment(space), "parallelTrialCount": operator.index(min(parallel, trials or parallel)),
+        "parameters": for_experiment(space), "parallelTrialCount": count("parallel", min(parallel, trials or parallel)),
         "algorithm": {"algorithmName": algorithm, "algorithmSettings": _settings(settings)},
         "resumePolicy": "LongRunning",  # so that more trials may follow
     }
@@ -300,7 +299,7 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
     else:
         spec["objectives"] = objectives
     if trials is not None:
-        spec["maxTrialCount"] = operator.index(trials)
+        spec["maxTrialCount"] = count("trials", trials)
     if seed is not None:
         spec["seed"] = seed
     if on_parameters:

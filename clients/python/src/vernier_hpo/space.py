@@ -163,6 +163,8 @@ def _common(name: str, p: Parameter, type_key: str, feasible: Dict[str, Any], wo
         if len(p.when) != 1:
             raise ValueError(f"{name}: when names {len(p.when)} parameters; it can name one")
         (other, allowed), = p.when.items()
+        if isinstance(allowed, str):
+            raise TypeError(f"{name}: when has a list of values: write when={{{other!r}: [{allowed!r}]}}")
         entry["when"] = {"parameter": other, "in": [_word(v) for v in allowed]}
     return entry
 

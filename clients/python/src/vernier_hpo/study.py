@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -19,7 +20,21 @@ def directions(minimize: Names, maximize: Names) -> List[Tuple[str, str]]:
         both += [(name, direction) for name in ([names] if isinstance(names, str) else names)]
     if not both:
         raise ValueError("name the metric to tune: minimize='loss' or maximize='accuracy'")
+    names = [name for name, _ in both]
+    if len(set(names)) < len(names):
+        raise ValueError(f"the metrics to tune are {', '.join(names)}: name each once")
     return both
+
+
+def count(name: str, value: Any) -> int:
+    """A number of trials or workers, which may be one of numpy."""
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}={value!r} is not a whole number") from None
+    if whole < 0:
+        raise ValueError(f"{name}={value!r}: it cannot be negative")
+    return whole
 
 
 class Searching(ABC):
@@ -88,7 +103,7 @@ class Searching(ABC):
         return pandas.DataFrame(self.rows())
 
     def _measured(self) -> Iterable[Result]:
-        return (r for r in self.trials if r.state == "succeeded" and not any(map(math.isnan, self._losses(r)))
+        return (r for r in self.trials if r.state == "succeeded" and all(map(math.isfinite, self._losses(r)))
                 and all(b.holds(r.values) for b in self.bounds))
 
     def _in_order(self, values: Mapping[str, float]) -> Dict[str, float]:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
 import difflib
 import inspect
 import logging
 import math
 import multiprocessing
+import numbers
 import os
 import signal
 import threading
 import time
 import traceback
 from multiprocessing.connection import Connection, wait
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Union
 
 from . import pods
 from .local import Study
 from .remote import Client
 from .space import Parameter
-from .study import Names, Searching, directions
+from .study import Names, Searching, count, directions
 from .trial import Result, Trial, TrialStopped, whole
 
 
@@ -57,15 +58,16 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     returns nothing. Without minimize and maximize, what it returns is minimized.
     mode: "threads" (with one worker, the caller's own), "processes" (a new process for each
     trial, which frees its memory and may crash), or "pods" (an Experiment whose trials run the
-    source of the function in an image; needs name and image).
+    source of the function in an image; needs name and image, and takes packages and resources).
     timeout: after so many seconds no trial is begun, and those that run go on to their end.
     study: one to go on with, as it was made: its space, objectives, number of trials and
     settings hold. client: search at the service, in an experiment called name.
     options: those of Study, or of Client.study.
 
-    An exception of the function fails its trial only, and is logged; tune raises it when each of
-    the first three trials fails, or all of fewer. Ctrl-C hands running trials back. The logger
-    vernier_hpo has a line for each trial, at the level INFO.
+    An exception of the function fails its trial only, and is logged; tune raises it when the
+    first three trials or more have failed and no other one runs, or all of fewer. Ctrl-C hands
+    running trials back: a thread is waited for until it reports or returns, or Ctrl-C comes
+    again. The logger vernier_hpo has a line for each trial, at the level INFO.
     """
     if study is not None:
         others = {"client": client, "name": name, "trials": None if trials in (_TRIALS, getattr(study, "limit", None)) else trials}
@@ -81,7 +83,11 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
                               trials=trials, parallel=workers, packages=packages, resources=resources or {}, **options))
     if mode not in ("threads", "processes"):
         raise ValueError(f"mode={mode!r}: write threads, processes or pods")
-    if timeout is not None and not timeout >= 0:
+    if image or packages or resources:
+        raise TypeError("image, packages and resources are for mode='pods'")
+    if count("workers", workers) == 0:
+        raise ValueError("workers=0: give 1 or more")
+    if timeout is not None and not (isinstance(timeout, numbers.Real) and timeout >= 0):
         raise ValueError(f"timeout={timeout!r}: give a number of seconds, at least 0")
     if client is None:
         _check_names(options)
@@ -89,6 +95,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     if study is None and client is not None:
         study = client.study(name or _name(function), space, minimize=minimize, maximize=maximize,
                              trials=trials, parallel=workers, **options)
+        if before := len(study.trials):
+            _log.warning("goes on with %s, which has %d trials: give another name= to begin anew", study.name, before)
     elif study is None:
         study = Study(space, minimize=minimize, maximize=maximize, trials=trials, parallel=workers, **options)
     try:
@@ -101,10 +109,10 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
 
 def _name(function: Callable[..., Any]) -> str:
     """An object of Kubernetes has small letters, digits and -, and begins and ends with none of the latter."""
-    name = getattr(function, "__name__", "").strip("<>_").replace("_", "-").lower()
-    if not name:
+    name = getattr(function, "__name__", "<>")
+    if "<" in name:  # <lambda>
         raise ValueError(f"{function!r} has no name: give the experiment one, with name=")
-    return name
+    return name.strip("_").replace("_", "-").lower()
 
 
 def _check_given(study: Searching, space: Mapping[str, Parameter], minimize: Names, maximize: Names, others: Mapping[str, Any]) -> None:
@@ -133,8 +141,11 @@ class _Run:
         self.end = math.inf if timeout is None else time.monotonic() + timeout
         self.function, self.study, self.in_processes = function, study, in_processes
         self.call = self._in_process if in_processes else self._here
-        self.failed, self.ended, self.stop = 0, 0, False
+        self.running, self.failed, self.ended, self.stop = 0, 0, 0, False
         self.error: Optional[BaseException] = None  # of the last trial that failed
+        self.over: Set[threading.Thread] = set()
+        self.raised: Optional[BaseException] = None  # by a thread, which ends all
+        self._changed = threading.Condition()
         self._forking = threading.Lock()
 
     def all(self, workers: int) -> None:
@@ -146,20 +157,54 @@ class _Run:
             raise self.error
 
     def _in_threads(self, workers: int) -> None:
-        with concurrent.futures.ThreadPoolExecutor(workers, "vernier") as pool:
-            try:
-                running = [pool.submit(self._work) for _ in range(workers)]
-                for future in concurrent.futures.as_completed(running):
-                    future.result()
-            except BaseException:
-                self.stop = True
-                raise
+        # Daemons: at its end a program does not wait for them.
+        threads = [threading.Thread(target=self._in_thread, name=f"vernier-{i}", daemon=True) for i in range(workers)]
+        try:
+            for thread in threads:
+                thread.start()
+            self._wait_for(threads)
+        except KeyboardInterrupt:
+            self.stop = True
+            if self.running and not self.in_processes:
+                _log.warning("waiting for %d trials to report or to end; Ctrl-C again leaves them", self.running)
+            self._wait_for(threads)
+            raise
+        if self.raised is not None:
+            raise self.raised
+
+    def _in_thread(self) -> None:
+        try:
+            self._work()
+        except BaseException as e:
+            self.raised, self.stop = self.raised or e, True
+        finally:
+            with self._changed:
+                self.over.add(threading.current_thread())
+                self._changed.notify_all()
+
+    def _wait_for(self, threads: Sequence[threading.Thread]) -> None:
+        with self._changed:  # not by join, after whose interrupt a thread may seem to have ended (bpo-45274)
+            while any(t.ident is not None and t not in self.over for t in threads):
+                self._changed.wait()
+
+    def _hopeless(self) -> bool:
+        return self.failed == self.ended and self.ended >= 3
+
+    def _begins(self) -> bool:
+        """Whether there is another trial to begin. Where all have failed, those that run decide."""
+        with self._changed:
+            while not self.stop and self._hopeless() and self.running:
+                self._changed.wait(0.5)
+        return not self.stop and time.monotonic() < self.end
 
     def _work(self) -> None:
-        while not self.stop and time.monotonic() < self.end:
+        while self._begins():
             trial = self.study._ask(self.end)
             if trial is None:
                 return
+            with self._changed:
+                self.running += 1
+            self._check(trial)
             error: Optional[BaseException] = None
             measured: Any = None
             try:
@@ -179,12 +224,23 @@ class _Run:
                              exc_info=None if self.in_processes else e)  # a process has printed where
             self._count(error)
 
+    def _check(self, trial: Trial) -> None:
+        if not trial.resource or "trial" in inspect.signature(self.function).parameters or \
+                not isinstance(self.study, Study) or self.study.resource_name:
+            return
+        trial.release()
+        raise TypeError("the algorithm makes most trials short: let the function take the argument trial, and train for "
+                        "trial.resource; or name the parameter that says how long, with settings={'resource_name': ...}")
+
     def _count(self, error: Optional[BaseException]) -> None:
-        self.ended, self.failed = self.ended + 1, self.failed + (error is not None)
-        self.error = error or self.error
-        if error is not None and self.failed == self.ended and self.ended >= 3:
-            self.stop = True
-            raise error
+        with self._changed:
+            self.running -= 1
+            self.ended, self.failed = self.ended + 1, self.failed + (error is not None)
+            self.error = error or self.error
+            self._changed.notify_all()
+            if error is not None and self._hopeless() and not self.running:
+                self.stop = True
+                raise error
 
     def _here(self, trial: Trial) -> Any:
         report = trial.report
@@ -226,6 +282,8 @@ class _Run:
                 if self.stop:
                     raise KeyboardInterrupt
         finally:
+            with contextlib.suppress(OSError):  # a report in it has no other end: processes share theirs
+                ours.send("the search has ended")
             ours.close()
             if not self._has_ended(process, self.grace):
                 with self._forking:
@@ -264,6 +322,7 @@ class _Reporter:
 
 def _child(function: Callable[..., Any], about: Mapping[str, Any], pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         trial = _Reporter(about, pipe)
         result = function(**_arguments(function, trial.params, trial))
@@ -275,6 +334,13 @@ def _child(function: Callable[..., Any], about: Mapping[str, Any], pipe: Connect
         pipe.send(("failed", f"{type(e).__name__}: {e}"))
     finally:
         pipe.close()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _arguments(function: Callable[..., Any], params: Mapping[str, Any], trial: Any) -> Dict[str, Any]:
