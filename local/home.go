@@ -99,15 +99,15 @@ func (h Home) create() error {
 	if err := os.MkdirAll(string(h), 0o700); err != nil {
 		return fmt.Errorf("make the home: %w; %s", err, otherHome)
 	}
+	if err := h.refuseOthers(); err != nil {
+		return err
+	}
 	info, err := os.Stat(string(h))
 	if err != nil {
 		return err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return fmt.Errorf("the home %s can be read by others (mode %o): it holds keys; run chmod 700 %s", h, info.Mode().Perm(), h)
-	}
-	if err := h.refuseOthers(); err != nil {
-		return err
 	}
 	if !fileExists(h.path(homeMarker)) {
 		if err := statefile.Write(h.path(homeMarker), []byte(markerText), 0o600); err != nil {

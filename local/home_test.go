@@ -56,6 +56,20 @@ func TestAHomeThatCannotBeUsedSaysHowToNameAnother(t *testing.T) {
 	}
 }
 
+// To close it would break what others use.
+func TestAFolderOfOthersIsNotToBeClosed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etc")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hosts"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Home(dir).create(); err == nil || strings.Contains(err.Error(), "chmod") || !strings.Contains(err.Error(), "hosts") {
+		t.Error(err)
+	}
+}
+
 func TestAHomeThatOthersCanReadIsRefused(t *testing.T) {
 	home := Home(filepath.Join(t.TempDir(), "home"))
 	if err := home.create(); err != nil {

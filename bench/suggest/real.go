@@ -98,7 +98,11 @@ func realCommand(ctx context.Context, args []string) error {
 // seenVerdicts are the records by which the verdict half was seen under any regime, those
 // of earlier sources first: the tasks are the same.
 func seenVerdicts(here []play.Record) ([]play.Record, error) {
-	before, err := play.ReadRecords([]string{filepath.Join(resultsFolder, "verdict-earlier.jsonl"), filepath.Join(resultsFolder, "verdict.jsonl")})
+	var files []string
+	for _, name := range []string{"verdict-earlier", "verdict", "verdict" + suffixOf(play.BatchOf8)} {
+		files = append(files, filepath.Join(resultsFolder, name+".jsonl"))
+	}
+	before, err := play.ReadRecords(files)
 	return append(before, here...), err
 }
 

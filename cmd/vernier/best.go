@@ -94,11 +94,7 @@ func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialV
 		}
 		return t.write(out, false)
 	case "args":
-		words := make([]string, len(trial.Params))
-		for i, p := range trial.Params {
-			words[i] = "--" + p.Name + "=" + shellQuote(p.Value)
-		}
-		_, err := fmt.Fprintln(out, strings.Join(words, " "))
+		_, err := fmt.Fprintln(out, arguments(e, trial))
 		return err
 	case "command":
 		text, err := commandLine(e, trial)
@@ -129,15 +125,11 @@ func writeBest(out io.Writer, output string, e *v1beta1.Experiment, trial trialV
 // commandLine is what the trial ran, for a shell: its command, with the variables that the
 // template of the experiment does not have as they are, since parameters are in them.
 func commandLine(e *v1beta1.Experiment, trial trialView) (string, error) {
-	var c, template *corev1.Container
+	var c *corev1.Container
 	if trial.Object != nil {
 		_, c = primaryOf(trial.Object)
-		if t := e.Spec.TrialTemplate; t != nil {
-			unfilled := *trial.Object
-			unfilled.Spec.RunSpec = t.TrialSpec
-			_, template = primaryOf(&unfilled)
-		}
 	}
+	template := templateOf(e, trial)
 	if c == nil || len(c.Command) == 0 {
 		return "", fmt.Errorf("the command of trial %s is not known: the trial has no job, or its image says what to run", trial.Name)
 	}

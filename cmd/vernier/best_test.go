@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +42,20 @@ func TestWriteBest(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+	e.Spec.TrialTemplate.TrialParameters = []v1beta1.TrialParameterSpec{{Name: "rate", Reference: "learning-rate"}}
+	for written, want := range map[string]string{
+		`"--lr=${trialParameters.rate}"`:               "--lr=0.01",
+		`"--lr", "${trialParameters.rate}"`:            "--lr 0.01",
+		`"optimizer.lr=${trialParameters.rate}"`:       "optimizer.lr=0.01",
+		`"sh", "-c", "f --lr=${trialParameters.rate}"`: "--learning-rate=0.01",
+		`"--lr=${trialParameters.rate}e-3"`:            "--learning-rate=0.01",
+	} {
+		e.Spec.TrialTemplate.TrialSpec = &runtime.RawExtension{Raw: []byte(`{"apiVersion": "batch/v1", "kind": "Job",
+		"spec": {"template": {"spec": {"containers": [{"name": "training", "command": ["python", ` + written + `]}]}}}}`)}
+		if got, _, _ := strings.Cut(arguments(e, trial), " --name"); got != want {
+			t.Errorf("%s: %q, want %q", written, got, want)
+		}
 	}
 	trial.Object = nil
 	if err := writeBest(&bytes.Buffer{}, "command", e, trial); err == nil {

@@ -44,10 +44,10 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	}
 	var point []v1beta1.ParameterAssignment
 	var exp *v1beta1.Experiment
-	ahead := 0
+	made, ahead := 0, 0
 	id := rand.Text()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		exp, point, ahead, err = queue(ctx, session, at, values, id)
+		exp, point, made, ahead, err = queue(ctx, session, at, values, id)
 		return err
 	})
 	if err != nil {
@@ -57,13 +57,13 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	for _, a := range point {
 		words = append(words, a.Name+"="+shownParam(a.Value))
 	}
-	fmt.Fprintf(s.out, "experiment %s tries %s %s\n", at.Experiment, strings.Join(words, " "), whenQueued(exp, ahead))
+	fmt.Fprintf(s.out, "experiment %s tries %s %s\n", at.Experiment, strings.Join(words, " "), whenQueued(exp, made, ahead))
 	return nil
 }
 
-// whenQueued says when a point of the queue is tried, behind others.
-func whenQueued(exp *v1beta1.Experiment, ahead int) string {
-	need := exp.Status.Trials + int32(ahead) + 1
+// whenQueued says when a point of the queue is tried, behind others and so many trials.
+func whenQueued(exp *v1beta1.Experiment, made, ahead int) string {
+	need := int32(made + ahead + 1)
 	if m := exp.Spec.MaxTrialCount; m != nil && need > *m {
 		return fmt.Sprintf("once its limit of %d trials is raised: vernier edit %s --max-trials %d", *m, exp.Name, need)
 	}
@@ -78,27 +78,27 @@ func whenQueued(exp *v1beta1.Experiment, ahead int) string {
 }
 
 // queue adds a point to those that an experiment tries next, with an ID of the caller. It
-// says how many wait already.
-func queue(ctx context.Context, s *session, at target, values []string, id string) (exp *v1beta1.Experiment, point []v1beta1.ParameterAssignment, ahead int, err error) {
+// says how many trials were made, and how many points wait already.
+func queue(ctx context.Context, s *session, at target, values []string, id string) (exp *v1beta1.Experiment, point []v1beta1.ParameterAssignment, made, ahead int, err error) {
 	view, err := loadExperiment(ctx, s.client, s.key(at.Experiment))
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, 0, 0, err
 	}
 	if err := takesPoints(view.Experiment); err != nil {
-		return nil, nil, 0, err
+		return nil, nil, 0, 0, err
 	}
 	if at.Trial != "" {
 		trial, err := at.find(view)
 		if err != nil {
-			return nil, nil, 0, err
+			return nil, nil, 0, 0, err
 		}
 		point = append(point, trial.Params...)
 	}
 	if point, err = assigned(point, values); err != nil {
-		return nil, nil, 0, err
+		return nil, nil, 0, 0, err
 	}
 	if len(point) == 0 {
-		return nil, nil, 0, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
+		return nil, nil, 0, 0, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
 	}
 	trials := make([]*v1beta1.Trial, len(view.Trials))
 	for i, t := range view.Trials {
@@ -111,18 +111,19 @@ func queue(ctx context.Context, s *session, at target, values []string, id strin
 			initial++
 		}
 	}
-	ahead += max(0, initial-int(view.Experiment.Status.Trials))
+	made = max(len(trials), int(view.Experiment.Status.Trials)) // the status comes after the trials
+	ahead += max(0, initial-made)
 	changed := view.Experiment.DeepCopy()
 	changed.Spec.InitialTrials = append(changed.Spec.InitialTrials, v1beta1.InitialTrial{ID: id, ParameterAssignments: point})
 	// One that has ended goes on with the point: a limit that is raised before is the algorithm's to use.
-	if need := changed.Status.Trials + int32(ahead) + 1; changed.IsCompleted() && changed.Spec.MaxTrialCount != nil && *changed.Spec.MaxTrialCount < need {
+	if need := int32(made + ahead + 1); changed.IsCompleted() && changed.Spec.MaxTrialCount != nil && *changed.Spec.MaxTrialCount < need {
 		changed.Spec.MaxTrialCount = &need
 	}
 	patch := client.MergeFromWithOptions(view.Experiment, client.MergeFromWithOptimisticLock{})
 	if err := s.client.Patch(ctx, changed, patch, fieldOwner); err != nil {
-		return nil, nil, 0, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
+		return nil, nil, 0, 0, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
 	}
-	return changed, point, ahead, nil
+	return changed, point, made, ahead, nil
 }
 
 func others(n int) string {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -51,24 +52,26 @@ func TestWhenAQueuedPointIsTried(t *testing.T) {
 		change  func(*v1beta1.Experiment)
 		refused bool
 		says    string
+		trials  int // that are there
 	}{
-		"room":         {limited(23), false, "lr=0.5 next"},
-		"no room":      {limited(24), false, "vernier edit charlm --max-trials 25"},
-		"no limit":     {func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount, e.Status.Trials = nil, 99 }, false, "lr=0.5 next"},
-		"room for one": {func(e *v1beta1.Experiment) { limited(23)(e); e.Spec.InitialTrials = []v1beta1.InitialTrial{{ID: "a"}} }, false, "vernier edit charlm --max-trials 25"},
+		"room":         {limited(23), false, "lr=0.5 next", 0},
+		"no room":      {limited(24), false, "vernier edit charlm --max-trials 25", 0},
+		"no limit":     {func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount, e.Status.Trials = nil, 99 }, false, "lr=0.5 next", 0},
+		"room for one": {func(e *v1beta1.Experiment) { limited(23)(e); e.Spec.InitialTrials = []v1beta1.InitialTrial{{ID: "a"}} }, false, "vernier edit charlm --max-trials 25", 0},
+		"trials that its status does not count yet": {limited(23), false, "vernier edit charlm --max-trials 25", 24},
 		"behind another": {func(e *v1beta1.Experiment) {
 			limited(2)(e)
 			e.Spec.InitialTrials = []v1beta1.InitialTrial{{ID: "a"}, {}}
-		}, false, "after 1 other"},
+		}, false, "after 1 other", 0},
 		"ended": {func(e *v1beta1.Experiment) {
 			e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "", metav1.NewTime(noon))
-		}, true, "has ended"},
+		}, true, "has ended", 0},
 		"ended, may go on": {func(e *v1beta1.Experiment) {
 			e.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "", metav1.NewTime(noon))
 			e.Spec.ResumePolicy, e.Status.Trials = v1beta1.LongRunning, 24
 			e.Spec.InitialTrials = []v1beta1.InitialTrial{{ID: "a"}}
-		}, false, "its limit of trials is 26 now"},
-		"a service": {func(e *v1beta1.Experiment) { e.Spec.Algorithm.AlgorithmName = "elsewhere" }, true, "service"},
+		}, false, "its limit of trials is 26 now", 0},
+		"a service": {func(e *v1beta1.Experiment) { e.Spec.Algorithm.AlgorithmName = "elsewhere" }, true, "service", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme, err := newScheme()
@@ -76,10 +79,17 @@ func TestWhenAQueuedPointIsTried(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := anExperiment()
+			e.UID = "uid"
 			c.change(e)
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e).Build()
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e)
+			for number := range c.trials {
+				trial := aTrial(number, v1beta1.TrialRunning, "")
+				trial.Labels[v1beta1.LabelExperiment] = e.Name
+				trial.OwnerReferences = []metav1.OwnerReference{{UID: e.UID, Controller: ptr.To(true)}}
+				api.WithObjects(&trial)
+			}
 			open := func(context.Context, bool) (*session, error) {
-				return &session{client: api, namespace: e.Namespace}, nil
+				return &session{client: api.Build(), namespace: e.Namespace}, nil
 			}
 			var out strings.Builder
 			err = enqueue(t.Context(), e.Name, []string{"lr=0.5"}, streams{out: &out}, open)
