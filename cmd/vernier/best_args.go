@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,17 +16,26 @@ import (
 // hands over in another way is "--NAME=VALUE".
 func arguments(e *v1beta1.Experiment, trial trialView) string {
 	written := optionsOf(e, templateOf(e, trial))
-	words := make([]string, len(trial.Params))
-	for i, p := range trial.Params {
-		words[i] = cmp.Or(written[p.Name], "--"+p.Name+"=") + shellQuote(p.Value)
+	var words []string
+	for _, p := range trial.Params {
+		options := written[p.Name]
+		if len(options) == 0 {
+			options = []string{"--" + p.Name + "="}
+		}
+		for _, option := range options {
+			words = append(words, option+shellQuote(p.Value))
+		}
 	}
 	return strings.Join(words, " ")
 }
 
+// bareOption is an option without a value.
+var bareOption = regexp.MustCompile(`^--?[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
 // optionsOf are what stands before the value of each parameter that has a word of its own
 // in the template, or the word after an option: "--lr=", "lr=" or "--lr ".
-func optionsOf(e *v1beta1.Experiment, template *corev1.Container) map[string]string {
-	out := map[string]string{}
+func optionsOf(e *v1beta1.Experiment, template *corev1.Container) map[string][]string {
+	out := map[string][]string{}
 	if template == nil {
 		return out
 	}
@@ -42,10 +52,10 @@ func optionsOf(e *v1beta1.Experiment, template *corev1.Container) map[string]str
 		}
 		parameter := cmp.Or(references[name], name)
 		switch {
-		case strings.HasSuffix(before, "=") && plainInShell.MatchString(before):
-			out[parameter] = before
-		case before == "" && i > 0 && strings.HasPrefix(words[i-1], "-") && plainInShell.MatchString(words[i-1]):
-			out[parameter] = words[i-1] + " "
+		case strings.HasSuffix(before, "=") && before != "=" && plainInShell.MatchString(before):
+			out[parameter] = append(out[parameter], before)
+		case before == "" && i > 0 && bareOption.MatchString(words[i-1]):
+			out[parameter] = append(out[parameter], words[i-1]+" ")
 		}
 	}
 	return out

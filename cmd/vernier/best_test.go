@@ -45,11 +45,14 @@ func TestWriteBest(t *testing.T) {
 	}
 	e.Spec.TrialTemplate.TrialParameters = []v1beta1.TrialParameterSpec{{Name: "rate", Reference: "learning-rate"}}
 	for written, want := range map[string]string{
-		`"--lr=${trialParameters.rate}"`:               "--lr=0.01",
-		`"--lr", "${trialParameters.rate}"`:            "--lr 0.01",
-		`"optimizer.lr=${trialParameters.rate}"`:       "optimizer.lr=0.01",
-		`"sh", "-c", "f --lr=${trialParameters.rate}"`: "--learning-rate=0.01",
-		`"--lr=${trialParameters.rate}e-3"`:            "--learning-rate=0.01",
+		`"--lr=${trialParameters.rate}"`:                                     "--lr=0.01",
+		`"--lr", "${trialParameters.rate}"`:                                  "--lr 0.01",
+		`"optimizer.lr=${trialParameters.rate}"`:                             "optimizer.lr=0.01",
+		`"--lr=${trialParameters.rate}", "--warmup=${trialParameters.rate}"`: "--lr=0.01 --warmup=0.01",
+		`"--", "${trialParameters.rate}"`:                                    "--learning-rate=0.01",
+		`"--epochs=5", "${trialParameters.rate}"`:                            "--learning-rate=0.01",
+		`"sh", "-c", "f --lr=${trialParameters.rate}"`:                       "--learning-rate=0.01",
+		`"--lr=${trialParameters.rate}e-3"`:                                  "--learning-rate=0.01",
 	} {
 		e.Spec.TrialTemplate.TrialSpec = &runtime.RawExtension{Raw: []byte(`{"apiVersion": "batch/v1", "kind": "Job",
 		"spec": {"template": {"spec": {"containers": [{"name": "training", "command": ["python", ` + written + `]}]}}}}`)}

@@ -229,22 +229,54 @@ def processes():
                 yield int(pid), int(stat[1]), open(f"/proc/{pid}/cmdline", "rb").read()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")
-def test_ctrl_c_ends_a_process_at_its_next_report(monkeypatch, tmp_path):
-    monkeypatch.setattr("vernier_hpo.tuning._Run.grace", 60)
-
-    def function(lr, layers, trial):
-        if trial.number == 1:
-            os.kill(os.getppid(), signal.SIGINT)
+def reporting_until_stopped(lr, layers, pid, file, trial):
+    if trial.number == 1:
+        os.kill(pid, signal.SIGINT)
+    try:
         for _ in range(600):
             trial.report(loss=1)
             time.sleep(0.1)
+    except BaseException as e:
+        with open(file, "a") as f:
+            f.write(type(e).__name__ + "\n")
+        raise
 
-    monkeypatch.setattr(multiprocessing, "Process", multiprocessing.get_context("fork").Process)
-    began = time.monotonic()
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_ctrl_c_ends_a_process_at_its_next_report(monkeypatch, tmp_path, method):
+    monkeypatch.setattr("vernier_hpo.tuning._Run.grace", 60)
+    monkeypatch.setattr(multiprocessing, "Process", multiprocessing.get_context(method).Process)
+    file = tmp_path / "seen"
+    space = {**SPACE, "pid": choice(os.getpid()), "file": choice(str(file))}
     with pytest.raises(KeyboardInterrupt):
-        tune(function, SPACE, minimize="loss", workers=2, mode="processes")
-    assert time.monotonic() - began < 50  # neither the grace nor the function
+        tune(reporting_until_stopped, space, minimize="loss", workers=2, mode="processes")
+    assert set(file.read_text().split()) == {"TrialStopped"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_second_ctrl_c_does_not_wait_for_a_process(tmp_path, workers):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import sys, time
+from vernier_hpo import tune, uniform
+def function(x):
+    print(flush=True)
+    time.sleep(600)
+if __name__ == "__main__":
+    import vernier_hpo.tuning
+    vernier_hpo.tuning._Run.grace = 600
+    tune(function, {"x": uniform(0, 1)}, workers=int(sys.argv[1]), mode="processes")
+""")
+    with subprocess.Popen([sys.executable, program, str(workers)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        for _ in range(workers):
+            process.stdout.readline()
+        end = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < end:
+            process.send_signal(signal.SIGINT)
+            time.sleep(1)
+        ended = process.poll() is not None
+        process.kill()
+        assert ended
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: needs fork")

@@ -5,12 +5,20 @@ import pytest
 from vernier_hpo import Study, uniform
 
 
-def test_the_values_of_several_objectives_are_of_one_step():
-    with Study({"x": uniform(0, 1)}, minimize=["loss", "latency"], trials=1) as study:
+@pytest.mark.parametrize("reports, want", [
+    ([dict(a=1, b=9), dict(a=5, b=2), dict(a=6, b=6)], (1, 9)),
+    ([dict(a=3), dict(b=30), dict(a=1), dict(b=10), dict(a=2), dict(b=20)], (1, 10)),
+    ([dict(step=0, a=3, b=30), dict(step=0, a=1, b=10)], (3, 30)),
+    ([dict(step=1, a=3, b=10), dict(step=5, a=1, b=50), dict(step=3, a=0.5)], (0.5, 10)),
+    ([dict(step=4, b=40), dict(step=2, b=20), dict(step=1, a=1)], (1, 20)),
+    ([dict(a=math.nan, b=1), dict(a=2, b=2), dict(a=-math.inf, b=3)], (2, 2)),
+], ids=["together", "in turns", "a step twice", "out of order", "before", "not finite"])
+def test_the_values_of_several_objectives_are_of_one_step(reports, want):
+    with Study({"x": uniform(0, 1)}, minimize=["a", "b"], trials=1) as study:
         with study.ask() as trial:
-            for step, (loss, latency) in enumerate([(1, 9), (5, 2), (6, 6)]):
-                trial.report(step=step, loss=loss, latency=latency)
-        assert study.best.values == {"loss": 1, "latency": 9}
+            for r in reports:
+                trial.report(**r)
+        assert study.best.values == {"a": want[0], "b": want[1]}
 
 
 @pytest.mark.parametrize("direction, sign", [("minimize", -1), ("maximize", 1)])

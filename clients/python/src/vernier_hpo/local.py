@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import io
 import json
@@ -52,7 +53,7 @@ class Study(Searching):
         self._asked: Dict[int, Dict[str, Any]] = {}    # as the engine gave them
         self._curves: Dict[int, List[Tuple[int, float]]] = {}
         self._bests: Dict[int, Tuple[int, float]] = {}    # the step that is best for the first objective
-        self._measured_at: Dict[int, Dict[str, Dict[int, float]]] = {}    # what depends on that step
+        self._measured_at: Dict[int, Dict[str, Course]] = {}
         self._owners: Dict[int, int] = {}    # the threads that run trials
         self._waiting: List[int] = []        # trials without a worker
         self._closed = self._cut_short = False
@@ -200,26 +201,18 @@ class Study(Searching):
     def _keep(self, number: int, step: int, values: Mapping[str, float]) -> None:
         # As in an Experiment: of the first objective the best counts, of the other objectives and of a bounded metric
         # the one at the step that is best for the first, of other metrics the newest.
-        kept = self._results[number].values
+        kept, measured = self._results[number].values, self._measured_at[number]
         first, direction = self.directions[0]
         tied = {*self.objectives, *(b.metric for b in self.bounds)} - {first}
-        for name, value in values.items():
-            if name not in tied:
-                kept[name] = _better(direction, kept[name], value) if name == first and name in kept else value
-        until, best = self._bests.get(number, (None, None))
-        if first in values and (best is None or _better(direction, best, values[first]) != best):
-            until = step
-            self._bests[number] = step, values[first]
-        for name in tied:
-            measured = self._measured_at[number].setdefault(name, {})
-            if name in values:
-                measured.setdefault(step, values[name])  # the first point of a step counts
-            if not measured or until is not None and step > until and name in kept:
-                continue
-            at = [s for s in measured if until is None or s <= until]
-            kept[name] = measured[max(at) if at else min(measured)]
-            if at:  # earlier ones do not count any more
-                self._measured_at[number][name] = {s: v for s, v in measured.items() if s >= max(at)}
+        for name in values.keys() - tied - {first}:
+            kept[name] = values[name]
+        new = {n: values[n] for n in values.keys() & {*tied, first} if measured.setdefault(n, Course()).add(step, values[n])}
+        until, best = self._bests.get(number, (None, math.nan))
+        if first in new and (until is None or _better(direction, best, new[first]) != best):
+            until, best = self._bests[number] = step, new[first]
+            kept[first] = best
+        for name in tied & measured.keys():
+            kept[name] = measured[name].at(until)
 
     def _open(self, file: str) -> None:
         """Read what an earlier study left in the file, and go on with it."""
@@ -265,6 +258,27 @@ class Study(Searching):
             self._file.write(json.dumps(record).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
+
+
+class Course:
+    """What a metric was measured at, by step."""
+
+    def __init__(self) -> None:
+        self._steps: List[int] = []
+        self._values: Dict[int, float] = {}
+
+    def add(self, step: int, value: float) -> bool:
+        """Whether it is the first one of the step, which counts."""
+        if step in self._values:
+            return False
+        self._values[step] = value
+        bisect.insort(self._steps, step)
+        return True
+
+    def at(self, until: Optional[int]) -> float:
+        """The last one up to a step, or the first one after it. Without a step, the last."""
+        behind = len(self._steps) if until is None else bisect.bisect_right(self._steps, until)
+        return self._values[self._steps[max(behind - 1, 0)]]
 
 
 def _thinned(curve: List[Tuple[int, float]]) -> List[Tuple[int, float]]:

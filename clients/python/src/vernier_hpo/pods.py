@@ -45,8 +45,13 @@ class Trial:
         # A pod is told of none of these.
         self.attempt, self.resource, self.why, self.stop, self.lost, self.ended = 1, 0, "", "", "", False
     def report(self, metrics=None, *, step=None, **more):
-        self._step = self._step + 1 if step is None else int(step)
-        print(f"step={self._step}", *(f"{k}={float(v)!r}" for k, v in {**(metrics or {}), **more}.items()), flush=True)
+        values = {**(metrics or {}), **more}
+        if step is not None:
+            self._step, self._metrics = int(step), set()
+        elif self._step < 0 or self._metrics & values.keys():
+            self._step, self._metrics = self._step + 1, set()
+        self._metrics |= values.keys()
+        print(f"step={self._step}", *(f"{k}={float(v)!r}" for k, v in values.items()), flush=True)
 params["trial"] = Trial()
 """
 _CALL = """\

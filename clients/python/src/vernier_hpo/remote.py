@@ -223,7 +223,7 @@ class RemoteStudy(Searching):
                                    "pass it to succeed", "NOT_MEASURED")
             others = {m: v for m, v in values.items() if m not in self._metrics}
             if others:  # the experiment keeps them with the trial's curves
-                at = trial._step + 1 if _leased(trial).reported & others.keys() else max(trial._step, 0)
+                at = trial._steps.last + 1 if _leased(trial).reported & others.keys() else max(trial._steps.last, 0)
                 self._report(trial, at, others)  # the first point of a step counts
             values = {m: v for m, v in values.items() if m in self._metrics}
         _leased(trial).let_go()
@@ -288,8 +288,9 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
           algorithm: str, settings: Optional[Mapping[str, Any]], seed: Optional[int], constraints: Sequence[str],
           more: Mapping[str, Any]) -> Dict[str, Any]:
     objectives = [{"type": d, "objectiveMetricName": m} for m, d in goals]
+    at_once, limit = count("parallel", parallel), None if trials is None else count("trials", trials)
     spec: Dict[str, Any] = {
-        "parameters": for_experiment(space), "parallelTrialCount": count("parallel", min(parallel, trials or parallel)),
+        "parameters": for_experiment(space), "parallelTrialCount": min(at_once, limit or at_once),
         "algorithm": {"algorithmName": algorithm, "algorithmSettings": _settings(settings)},
         "resumePolicy": "LongRunning",  # so that more trials may follow
     }
@@ -298,8 +299,8 @@ def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], tria
         spec["objective"] = objectives[0]
     else:
         spec["objectives"] = objectives
-    if trials is not None:
-        spec["maxTrialCount"] = count("trials", trials)
+    if limit is not None:
+        spec["maxTrialCount"] = limit
     if seed is not None:
         spec["seed"] = seed
     if on_parameters:

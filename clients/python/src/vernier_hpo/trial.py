@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Protocol, Type
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Protocol, Set, Type
 
 
 class VernierError(Exception):
@@ -39,6 +39,22 @@ class Result:
         return next(iter(self.values.values()), float("nan"))
 
 
+class Steps:
+    """Numbers reports that name no step: the next one begins with a metric that the last step has already."""
+
+    def __init__(self) -> None:
+        self.last, self._metrics = -1, set()  # type: int, Set[str]
+
+    def of(self, step: Optional[int], metrics: Iterable[str]) -> int:
+        names = set(metrics)
+        if step is not None:
+            self.last, self._metrics = whole(step), set()
+        elif self.last < 0 or self._metrics & names:
+            self.last, self._metrics = self.last + 1, set()
+        self._metrics |= names
+        return self.last
+
+
 class Keeper(Protocol):
     """What a trial needs of its study."""
 
@@ -71,16 +87,18 @@ class Trial:
         self.ended = False
         self.lost = ""  # why another worker has it, once it has
         self.stop = ""  # why it is to end early, once it is
-        self._step = -1
+        self._steps = Steps()
         self._reported: Dict[str, float] = {}  # the last value of each metric
 
     def report(self, metrics: Optional[Mapping[str, float]] = None, *, step: Optional[int] = None, **more: float) -> None:
-        """Say what was measured at a step; without step, at the next one. Raises TrialStopped or TrialLost."""
+        """Say what was measured at a step. Without step, that is the next one, or the last one if it lacks these metrics.
+
+        Raises TrialStopped or TrialLost.
+        """
         if self.ended:
             raise VernierError(f"trial {self.number} has ended; report before it does")
-        self._step = self._step + 1 if step is None else whole(step)
         values = _numbers({**(metrics or {}), **more})
-        why = self._keeper._report(self, self._step, values)
+        why = self._keeper._report(self, self._steps.of(step, values), values)
         self._reported.update(values)
         if self.lost:
             raise TrialLost(self.lost)

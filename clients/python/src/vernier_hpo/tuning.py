@@ -15,14 +15,14 @@ import threading
 import time
 import traceback
 from multiprocessing.connection import Connection, wait
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from . import pods
 from .local import Study
 from .remote import Client
 from .space import Parameter
 from .study import Names, Searching, count, directions
-from .trial import Result, Trial, TrialStopped, whole
+from .trial import Result, Steps, Trial, TrialStopped
 
 
 _log = logging.getLogger("vernier_hpo")
@@ -74,6 +74,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
         _check_given(study, space, minimize, maximize, {**options, **{k: v for k, v in others.items() if v}})
     if not minimize and not maximize:
         minimize = "value"
+    if count("workers", workers) == 0:
+        raise ValueError("workers=0: give 1 or more")
     if mode == "pods":
         if not name or not image:
             raise ValueError("mode='pods' needs name, for the experiment, and image, with Python in it")
@@ -85,10 +87,9 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
         raise ValueError(f"mode={mode!r}: write threads, processes or pods")
     if image or packages or resources:
         raise TypeError("image, packages and resources are for mode='pods'")
-    if count("workers", workers) == 0:
-        raise ValueError("workers=0: give 1 or more")
     if timeout is not None and not (isinstance(timeout, numbers.Real) and timeout >= 0):
         raise ValueError(f"timeout={timeout!r}: give a number of seconds, at least 0")
+    timeout = None if timeout is None else float(timeout)
     if client is None:
         _check_names(options)
     own = study is None
@@ -140,6 +141,7 @@ class _Run:
                  timeout: Optional[float]) -> None:
         self.end = math.inf if timeout is None else time.monotonic() + timeout
         self.function, self.study, self.in_processes = function, study, in_processes
+        self.takes_trial = "trial" in inspect.signature(function).parameters
         self.call = self._in_process if in_processes else self._here
         self.running, self.failed, self.ended, self.stop = 0, 0, 0, False
         self.error: Optional[BaseException] = None  # of the last trial that failed
@@ -163,9 +165,9 @@ class _Run:
             for thread in threads:
                 thread.start()
             self._wait_for(threads)
-        except KeyboardInterrupt:
+        except BaseException as e:
             self.stop = True
-            if self.running and not self.in_processes:
+            if self.running and not self.in_processes and isinstance(e, KeyboardInterrupt):
                 _log.warning("waiting for %d trials to report or to end; Ctrl-C again leaves them", self.running)
             self._wait_for(threads)
             raise
@@ -225,8 +227,7 @@ class _Run:
             self._count(error)
 
     def _check(self, trial: Trial) -> None:
-        if not trial.resource or "trial" in inspect.signature(self.function).parameters or \
-                not isinstance(self.study, Study) or self.study.resource_name:
+        if not trial.resource or self.takes_trial or not isinstance(self.study, Study) or self.study.resource_name:
             return
         trial.release()
         raise TypeError("the algorithm makes most trials short: let the function take the argument trial, and train for "
@@ -282,13 +283,17 @@ class _Run:
                 if self.stop:
                     raise KeyboardInterrupt
         finally:
-            with contextlib.suppress(OSError):  # a report in it has no other end: processes share theirs
+            with contextlib.suppress(OSError):  # to one that waits for it: others may hold our end, too
                 ours.send("the search has ended")
             ours.close()
-            if not self._has_ended(process, self.grace):
-                with self._forking:
-                    process.kill()
-                    process.join()
+            ended = False
+            try:
+                ended = self._has_ended(process, self.grace)
+            finally:
+                if not ended:
+                    with self._forking:
+                        process.kill()
+                        process.join()
 
     def _has_ended(self, process: multiprocessing.Process, timeout: Optional[float] = None) -> bool:
         if not wait([process.sentinel], timeout):
@@ -309,13 +314,19 @@ class _Reporter:
 
     def __init__(self, about: Mapping[str, Any], pipe: Connection) -> None:
         self.__dict__.update(about)
-        self._pipe, self._step = pipe, -1
+        self._pipe, self._steps = pipe, Steps()
 
     def report(self, metrics: Optional[Mapping[str, float]] = None, *, step: Optional[int] = None, **more: float) -> None:
-        self._step = self._step + 1 if step is None else whole(step)
         values = {n: float(v) for n, v in {**(metrics or {}), **more}.items()}
-        self._pipe.send(("report", (self._step, values)))
-        why = self._pipe.recv()
+        why = ""
+        try:
+            self._pipe.send(("report", (self._steps.of(step, values), values)))
+        except OSError:
+            why = "the search has ended"
+        try:
+            why = self._pipe.recv() or why
+        except (EOFError, OSError):
+            why = why or "the search has ended"
         if why:
             raise TrialStopped(why)
 
@@ -326,14 +337,14 @@ def _child(function: Callable[..., Any], about: Mapping[str, Any], pipe: Connect
     try:
         trial = _Reporter(about, pipe)
         result = function(**_arguments(function, trial.params, trial))
-        pipe.send(("done", _measured(result)))
+        said: Tuple[str, Any] = "done", _measured(result)
     except TrialStopped:
-        pipe.send(("done", None))
+        said = "done", None
     except Exception as e:
         traceback.print_exc()
-        pipe.send(("failed", f"{type(e).__name__}: {e}"))
-    finally:
-        pipe.close()
+        said = "failed", f"{type(e).__name__}: {e}"
+    with pipe, contextlib.suppress(OSError):  # its other end is closed where the search has ended
+        pipe.send(said)
 
 
 def _end_with_parent() -> None:
