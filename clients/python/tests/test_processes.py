@@ -196,37 +196,29 @@ def test_failures_wait_for_what_trials_that_run_come_to(succeeds):
     assert states.count("succeeded") == (9 - states.count("failed") if succeeds else 0)
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc"), reason="NOT RUN: looks for processes under /proc")
-def test_the_processes_of_trials_end_with_the_program(tmp_path):
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_the_processes_of_trials_end_with_the_program(tmp_path, method):
     program = tmp_path / "program.py"
     program.write_text("""
-import time
+import multiprocessing, os, sys, time
 from vernier_hpo import tune, uniform
 def function(x, trial):
-    print(flush=True)
+    os.write(1, b"%d\\n" % os.getpid())
     time.sleep(600)
 if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
     tune(function, {"x": uniform(0, 1)}, workers=2, mode="processes")
 """)
-    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE) as process:
-        for _ in range(2):
-            process.stdout.readline()
-        of_trials = [pid for pid, parent, command in processes() if parent == process.pid and b"vernier" not in command]
-        assert len(of_trials) >= 2
-        process.kill()
-    end = time.monotonic() + 60
-    while left := {pid for pid, _, _ in processes()}.intersection(of_trials):
-        assert time.monotonic() < end, f"{left} still run"
-        time.sleep(0.1)
-
-
-def processes():
-    """(pid, parent, command) of those that have not ended."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            stat = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
-            if stat[0] != "Z":
-                yield int(pid), int(stat[1]), open(f"/proc/{pid}/cmdline", "rb").read()
+    with subprocess.Popen([sys.executable, program, method], stdout=subprocess.PIPE) as process:
+        try:
+            of_trials = [int(process.stdout.readline()) for _ in range(2)]
+        finally:
+            process.kill()
+        # The pipe ends with the last of those that can write to it.
+        ended, _, _ = select.select([process.stdout], [], [], 60)
+        for pid in [] if ended else of_trials:
+            os.kill(pid, signal.SIGKILL)
+        assert ended and process.stdout.read() == b"" and process.pid not in of_trials
 
 
 def reporting_until_stopped(lr, layers, pid, file, trial):
