@@ -42,34 +42,43 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	if err != nil {
 		return err
 	}
-	var point []v1beta1.ParameterAssignment
-	var exp *v1beta1.Experiment
-	made, ahead := 0, 0
+	var q queued
 	id := rand.Text()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		exp, point, made, ahead, err = queue(ctx, session, at, values, id)
+		q, err = queue(ctx, session, at, values, id)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	var words []string
-	for _, a := range point {
+	for _, a := range q.point {
 		words = append(words, a.Name+"="+shownParam(a.Value))
 	}
-	fmt.Fprintf(s.out, "experiment %s tries %s %s\n", at.Experiment, strings.Join(words, " "), whenQueued(exp, made, ahead))
+	fmt.Fprintf(s.out, "experiment %s tries %s %s\n", at.Experiment, strings.Join(words, " "), q.when())
 	return nil
 }
 
-// whenQueued says when a point of the queue is tried, behind others and so many trials.
-func whenQueued(exp *v1beta1.Experiment, made, ahead int) string {
-	need := int32(made + ahead + 1)
+// queued is a point in the queue of an experiment.
+type queued struct {
+	exp   *v1beta1.Experiment
+	point []v1beta1.ParameterAssignment
+	// made is how many trials there were, and ahead how many points wait before it.
+	made, ahead int
+}
+
+// need is how many trials there are with that of the point.
+func (q queued) need() int32 { return int32(q.made + q.ahead + 1) }
+
+// when says when the point is tried.
+func (q queued) when() string {
+	exp, need := q.exp, q.need()
 	if m := exp.Spec.MaxTrialCount; m != nil && need > *m {
 		return fmt.Sprintf("once its limit of %d trials is raised: vernier edit %s --max-trials %d", *m, exp.Name, need)
 	}
 	when := "next"
-	if ahead > 0 {
-		when = fmt.Sprintf("after %s of the queue", others(ahead))
+	if q.ahead > 0 {
+		when = fmt.Sprintf("after %s of the queue", others(q.ahead))
 	}
 	if m := exp.Spec.MaxTrialCount; exp.IsCompleted() && m != nil {
 		when += fmt.Sprintf(": it goes on, and its limit of trials is %d now", *m)
@@ -77,53 +86,54 @@ func whenQueued(exp *v1beta1.Experiment, made, ahead int) string {
 	return when
 }
 
-// queue adds a point to those that an experiment tries next, with an ID of the caller. It
-// says how many trials were made, and how many points wait already.
-func queue(ctx context.Context, s *session, at target, values []string, id string) (exp *v1beta1.Experiment, point []v1beta1.ParameterAssignment, made, ahead int, err error) {
+// queue adds a point to those that an experiment tries next, with an ID of the caller.
+func queue(ctx context.Context, s *session, at target, values []string, id string) (queued, error) {
 	view, err := loadExperiment(ctx, s.client, s.key(at.Experiment))
 	if err != nil {
-		return nil, nil, 0, 0, err
+		return queued{}, err
 	}
 	if err := takesPoints(view.Experiment); err != nil {
-		return nil, nil, 0, 0, err
+		return queued{}, err
 	}
+	var point []v1beta1.ParameterAssignment
 	if at.Trial != "" {
 		trial, err := at.find(view)
 		if err != nil {
-			return nil, nil, 0, 0, err
+			return queued{}, err
 		}
 		point = append(point, trial.Params...)
 	}
 	if point, err = assigned(point, values); err != nil {
-		return nil, nil, 0, 0, err
+		return queued{}, err
 	}
 	if len(point) == 0 {
-		return nil, nil, 0, 0, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
+		return queued{}, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
 	}
 	trials := make([]*v1beta1.Trial, len(view.Trials))
 	for i, t := range view.Trials {
 		trials[i] = t.Object
 	}
-	ahead = len(study.Queued(view.Experiment, trials))
+	ahead := len(study.Queued(view.Experiment, trials))
 	initial := 0 // those without an ID are tried first, one by one
 	for _, t := range view.Experiment.Spec.InitialTrials {
 		if t.ID == "" {
 			initial++
 		}
 	}
-	made = max(len(trials), int(view.Experiment.Status.Trials)) // the status comes after the trials
+	made := max(len(trials), int(view.Experiment.Status.Trials)) // the status comes after the trials
 	ahead += max(0, initial-made)
 	changed := view.Experiment.DeepCopy()
+	q := queued{exp: changed, point: point, made: made, ahead: ahead}
 	changed.Spec.InitialTrials = append(changed.Spec.InitialTrials, v1beta1.InitialTrial{ID: id, ParameterAssignments: point})
 	// One that has ended goes on with the point: a limit that is raised before is the algorithm's to use.
-	if need := int32(made + ahead + 1); changed.IsCompleted() && changed.Spec.MaxTrialCount != nil && *changed.Spec.MaxTrialCount < need {
+	if need := q.need(); changed.IsCompleted() && changed.Spec.MaxTrialCount != nil && *changed.Spec.MaxTrialCount < need {
 		changed.Spec.MaxTrialCount = &need
 	}
 	patch := client.MergeFromWithOptions(view.Experiment, client.MergeFromWithOptimisticLock{})
 	if err := s.client.Patch(ctx, changed, patch, fieldOwner); err != nil {
-		return nil, nil, 0, 0, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
+		return queued{}, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
 	}
-	return changed, point, made, ahead, nil
+	return q, nil
 }
 
 func others(n int) string {

@@ -47,7 +47,8 @@ class Study(Searching):
                  initial: Sequence[Mapping[str, Any]] = (), repeats: bool = False, file: Optional[str] = None) -> None:
         self.space, self.directions, self.limit = dict(space), directions(minimize, maximize), trials
         on_parameters, self.bounds = bounds.split(constraints, space)
-        self._stops, self.resource_name = stopper is not None, str((settings or {}).get("resource_name", ""))
+        self._stops = stopper is not None
+        self._resource_name = str((settings or {}).get("resource_name", ""))
         self._changed = threading.Condition()
         self._results: Dict[int, Result] = {}
         self._asked: Dict[int, Dict[str, Any]] = {}    # as the engine gave them

@@ -64,8 +64,8 @@ def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space
     settings hold. client: search at the service, in an experiment called name.
     options: those of Study, or of Client.study.
 
-    An exception of the function fails its trial only, and is logged; tune raises it when the
-    first three trials or more have failed and no other one runs, or all of fewer. Ctrl-C hands
+    An exception of the function fails its trial only, and is logged; tune raises it when three
+    trials or more have failed, none has succeeded and none runs, or all of fewer. Ctrl-C hands
     running trials back: a thread is waited for until it reports or returns, or Ctrl-C comes
     again. The logger vernier_hpo has a line for each trial, at the level INFO.
     """
@@ -227,7 +227,7 @@ class _Run:
             self._count(error)
 
     def _check(self, trial: Trial) -> None:
-        if not trial.resource or self.takes_trial or not isinstance(self.study, Study) or self.study.resource_name:
+        if not trial.resource or self.takes_trial or not isinstance(self.study, Study) or self.study._resource_name:
             return
         trial.release()
         raise TypeError("the algorithm makes most trials short: let the function take the argument trial, and train for "
